@@ -1,7 +1,7 @@
 """Random command lines of every experiment: each ends with plausible rows or one error line.
 
     cd tests
-    ../.venv/bin/python3 -m random_use [--launches N] [--first S] [--jobs J] [--device cuda]
+    ../.venv/bin/python3 -m random_use [--launches N] [--first S] [--jobs J] [--device cuda] [--environments]
     ../.venv/bin/python3 -m random_use --disagree
 
 A command line is determined by its seed; --first S --launches 1 repeats one. After exit code 0
@@ -39,7 +39,7 @@ def run_seeds(options: argparse.Namespace) -> int:
     seeds = range(options.first, options.first + options.launches)
 
     def one(seed: int) -> Outcome:
-        outcome = run_seed(seed, options.device, options.max_ranks)
+        outcome = run_seed(seed, options.device, options.max_ranks, options.environments)
         return explained(outcome) if outcome.complaint and options.shorter else outcome
 
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
@@ -65,6 +65,9 @@ def main() -> int:
         "--max-ranks", type=int, help="default: 6; with --device cuda at most the number of GPUs"
     )
     parser.add_argument("--shorter", action="store_true", help="shorten failing command lines")
+    parser.add_argument(
+        "--environments", action="store_true", help="mix in environments (environments.py)"
+    )
     parser.add_argument("--disagree", action="store_true")
     options = parser.parse_args()
     if options.max_ranks is None:

@@ -5,19 +5,22 @@ import json
 import random
 import re
 import shlex
+import sys
 import tempfile
 import threading
 import tomllib
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from conftest import command
+from conftest import PROGRAM, ROOT, command
+from random_use.environments import environment_of
 from random_use.lines import Use
 from random_use.options import Generator
 from random_use.rows import Insane, check_file, reasons, statuses
 from random_use.runs import FAULT, HUNG, Done, check_refusal, names_in, require, run
 
-FAILED_CHECK = 4  # an exit code
+FAILED_CHECK, STOPPED = 4, 6  # exit codes
+UNPRINTED = "standard output cannot be written"
 MAX_SHRINKING = 25  # runs
 MAX_RANKS = 6
 # Two programs that profile NCCL on the same GPUs beside others wait for each other without end.
@@ -39,7 +42,9 @@ class Outcome:
 
 
 def launched(use: Use) -> list[str]:
-    return command(use.ranks, *use.arguments)
+    words = command(use.ranks, *use.arguments)
+    program = words.index(str(PROGRAM))
+    return [*words[:program], *use.environment.around(words[program:])]
 
 
 def profiles_nccl(use: Use) -> bool:
@@ -49,7 +54,18 @@ def profiles_nccl(use: Use) -> bool:
 
 def start(use: Use, folder: Path) -> Done:
     with PROFILED_NCCL if profiles_nccl(use) else contextlib.nullcontext():
-        return run(folder, launched(use))
+        done = run(folder, launched(use))
+    return done if use.environment.prints else as_if_printed(done)
+
+
+def as_if_printed(done: Done) -> Done:
+    """How a command would have ended whose standard output is closed. Raises Insane if it ended
+    with 0 all the same."""
+    require(done.code != 0, "closed: code 0, although nothing could be printed")
+    others = [line for line in done.err.splitlines() if UNPRINTED not in line]
+    if len(others) == len(done.err.splitlines()):
+        return done
+    return Done(0 if done.code == STOPPED else done.code, "", "\n".join(others))
 
 
 def shown(use: Use) -> str:
@@ -92,6 +108,9 @@ def check_diverged(use: Use, folder: Path) -> None:
 
 
 def check_output(use: Use, done: Done, folder: Path) -> None:
+    if not use.environment.prints:
+        require(not done.out, f"closed: {done.out!r} was printed")
+        return
     if "--print-config" in use.options:
         tomllib.loads(done.out)
         return
@@ -159,16 +178,27 @@ def follow_up(use: Use, folder: Path, chance: random.Random) -> None:
     require(not rest, f"{kind} left {sorted(rest)}")
 
 
-def run_use(use: Use, follows: random.Random | None = None) -> Outcome:
+def analyse(use: Use, folder: Path) -> None:
+    """Makes the report of the result file in the environment of the launch."""
+    words = [sys.executable, "-m", "analysis", "report", "out.h5", "--output", "report.html"]
+    done = run(folder, use.environment.around(["env", f"PYTHONPATH={ROOT}", *words]))
+    require(done.code in (0, 0 if use.environment.prints else STOPPED), f"report: {done}")
+    require((folder / "report.html").exists(), "report: no file")
+
+
+def run_use(use: Use, follows: random.Random | None = None, analysed: bool = False) -> Outcome:
     with tempfile.TemporaryDirectory(prefix="paceline-use-") as name:
         folder = Path(name)
         for path, made in use.files.items():
             made.write(folder / path)
-        done = start(use, folder)
+        done = Done(HUNG)
         try:
+            done = start(use, folder)
             judge(use, done, folder)
             if follows and done.code == 0 and use.runs:
                 follow_up(use, folder, follows)
+            if analysed and done.code == 0 and use.runs:
+                analyse(use, folder)
         except Insane as error:
             return Outcome(use, done.code, str(error))
         return Outcome(use, done.code)
@@ -203,11 +233,19 @@ def shrunk(use: Use, kind: str) -> Use:
     return use
 
 
-def run_seed(seed: int, device: str = "cpu", max_ranks: int = MAX_RANKS) -> Outcome:
-    """Runs the command line of one seed and, for some seeds, a follow-up command."""
+def run_seed(
+    seed: int, device: str = "cpu", max_ranks: int = MAX_RANKS, environments: bool = False
+) -> Outcome:
+    """Runs the command line of one seed and, for some seeds, a follow-up command; with
+    `environments`, in the seed's environment, and for some seeds makes the report in it."""
     chance = random.Random(seed)
     use = Generator(str(seed), device, max_ranks).use()
-    return run_use(use, chance if chance.random() < FOLLOWED else None)
+    if environments:
+        use.environment = environment_of(seed)
+        if "--threads" in use.options:
+            use.options["--threads"] = str(use.environment.threads)
+    follows = chance if chance.random() < FOLLOWED else None
+    return run_use(use, follows, environments and chance.random() < FOLLOWED)
 
 
 def explained(outcome: Outcome) -> Outcome:

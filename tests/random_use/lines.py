@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from random_use.environments import Environment
 from random_use.files import Input
 from random_use.values import BYTES_OF, REDUCTIONS
 
@@ -21,6 +22,7 @@ class Use:
     options: dict[str, str | None] = field(default_factory=dict)  # None: a bare flag
     valid: bool = True  # False: it may be refused
     files: dict[str, Input] = field(default_factory=dict)  # written before the launch, by path
+    environment: Environment = Environment()
 
     @property
     def arguments(self) -> list[str]:
