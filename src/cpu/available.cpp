@@ -8,6 +8,7 @@
 #include <string>
 #include <system_error>
 
+#include "core/control_groups.h"
 #include "core/error.h"
 
 namespace paceline {
@@ -43,39 +44,18 @@ struct Names {
   const char* reclaimable;  // in memory.stat: page cache, which the kernel gives up first
 };
 
-// Bytes that a control group and its ancestors still allow: limit - (used - reclaimable).
-std::size_t group_leaves(fs::path group, const fs::path& top, const Names& names) {
+// Bytes that this process's control groups still allow: limit - (used - reclaimable).
+std::size_t groups_leave(const fs::path& root) {
   std::size_t least = unlimited;
-  for (;; group = group.parent_path()) {
+  for (const auto& [group, version2] : control_groups("memory", root)) {
+    const Names names =
+        version2 ? Names{"memory.max", "memory.current", "inactive_file"}
+                 : Names{"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"};
     const std::size_t limit = bytes_in(group / names.limit);
     const std::size_t used = bytes_in(group / names.used);
-    if (limit != unlimited && used != unlimited) {
-      const std::size_t cache = number_of(group / "memory.stat", names.reclaimable, 0);
-      least = std::min(least, limit - std::min(limit, used - std::min(used, cache)));
-    }
-    if (group == top || !group.has_relative_path()) return least;
-  }
-}
-
-// /proc/self/cgroup: lines "hierarchy:controllers:path"; version 2 has hierarchy 0 without
-// controllers, version 1 one line per controller.
-std::size_t groups_leave(const fs::path& root) {
-  std::ifstream in(root / "proc/self/cgroup");
-  std::size_t least = unlimited;
-  for (std::string line; std::getline(in, line);) {
-    const std::size_t controllers = line.find(':') + 1;
-    const std::size_t path = line.find(':', controllers) + 1;
-    const std::string name = line.substr(controllers, path - 1 - controllers);
-    const bool version2 = name.empty();
-    if (!version2 && name != "memory") continue;
-    const fs::path top = root / (version2 ? "sys/fs/cgroup" : "sys/fs/cgroup/memory");
-    const fs::path group = top / fs::path(line.substr(path)).relative_path();
-    least = std::min(
-        least,
-        version2 ? group_leaves(group, top, {"memory.max", "memory.current", "inactive_file"})
-                 : group_leaves(
-                       group, top,
-                       {"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"}));
+    if (limit == unlimited || used == unlimited) continue;
+    const std::size_t cache = number_of(group / "memory.stat", names.reclaimable, 0);
+    least = std::min(least, limit - std::min(limit, used - std::min(used, cache)));
   }
   return least;
 }

@@ -1,7 +1,6 @@
 #include "cpu/cpu_device.h"
 
 #include <omp.h>
-#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +14,7 @@
 #include "core/clock.h"
 #include "core/cpu_model.h"
 #include "core/ops.h"
+#include "core/usable_cores.h"
 #include "cpu/available.h"
 #include "cpu/blas.h"
 #include "cpu/cpu_ops.h"
@@ -149,14 +149,7 @@ std::vector<double> CpuDevice::copy_rates() {
 }
 
 std::unique_ptr<Sensors> CpuDevice::sensors() const {
-  cpu_set_t usable;
-  CPU_ZERO(&usable);
-  sched_getaffinity(0, sizeof usable, &usable);
-  std::vector<int> cores;
-  for (int core = 0; core < CPU_SETSIZE; ++core) {
-    if (CPU_ISSET(core, &usable)) cores.push_back(core);
-  }
-  return std::make_unique<CpuSensors>(cores);
+  return std::make_unique<CpuSensors>(allowed_cores());
 }
 
 }  // namespace paceline

@@ -4,14 +4,15 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <fstream>
 #include <limits>
-#include <map>
 #include <string>
 #include <vector>
 
 #include "core/clock.h"
+#include "core/usable_cores.h"
 #include "harness/gather.h"
 
 namespace paceline {
@@ -19,23 +20,6 @@ namespace paceline {
 namespace {
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-
-// Core-seconds since boot in which a core was neither idle nor waiting for a disk.
-double busy_core_seconds() {
-  std::ifstream stat("/proc/stat");
-  std::string cpu;
-  double user = 0;
-  double nice = 0;
-  double system = 0;
-  double idle = 0;
-  double io_wait = 0;
-  double interrupts = 0;
-  double soft_interrupts = 0;
-  stat >> cpu >> user >> nice >> system >> idle >> io_wait >> interrupts >> soft_interrupts;
-  if (!stat || cpu != "cpu") return nan;
-  return (user + nice + system + interrupts + soft_interrupts) /
-         static_cast<double>(sysconf(_SC_CLK_TCK));
-}
 
 double process_core_seconds() {
   rusage usage{};
@@ -49,34 +33,63 @@ double process_core_seconds() {
 
 }  // namespace
 
+// Lines "cpu3 user nice system idle io_wait interrupts soft_interrupts ...", in ticks.
+CoreSeconds busy_seconds(const std::vector<int>& cores, const std::filesystem::path& root) {
+  CoreSeconds busy;
+  std::ifstream stat(root / "proc/stat");
+  std::string name;
+  for (std::string rest; stat >> name; std::getline(stat, rest)) {
+    if (!name.starts_with("cpu") || name == "cpu") continue;
+    const int core = std::stoi(name.substr(3));
+    if (std::find(cores.begin(), cores.end(), core) == cores.end()) continue;
+    std::array<double, 7> ticks{};
+    for (double& of_kind : ticks) stat >> of_kind;
+    const auto [user, nice, system, idle, io_wait, interrupts, soft_interrupts] = ticks;
+    busy[core] = (user + nice + system + interrupts + soft_interrupts) /
+                 static_cast<double>(sysconf(_SC_CLK_TCK));
+  }
+  return busy;
+}
+
 double load_of_others(const std::vector<std::string>& hosts, const std::vector<RankLoad>& ranks) {
   std::map<std::string, RankLoad> by_host;
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-    const RankLoad& load = ranks[rank];
-    RankLoad& host =
-        by_host.try_emplace(hosts[rank], RankLoad{load.seconds, load.busy, 0}).first->second;
-    host.by_process += load.by_process;
+    RankLoad& host = by_host[hosts[rank]];
+    host.seconds = std::max(host.seconds, ranks[rank].seconds);
+    host.by_process += ranks[rank].by_process;
+    host.busy.insert(ranks[rank].busy.begin(), ranks[rank].busy.end());
   }
   constexpr double shortest = 1;  // s; a tick is 10 ms, on each of many cores
   double most = nan;
   for (const auto& [name, host] : by_host) {
-    if (host.seconds < shortest) continue;
-    // Of a NaN and 0, max() returns the first.
-    most = std::fmax(most, std::max((host.busy - host.by_process) / host.seconds, 0.0));
+    if (host.seconds < shortest || host.busy.empty()) continue;
+    double others = -host.by_process;
+    for (const auto& [core, seconds] : host.busy) others += seconds;
+    most = std::fmax(most, std::max(others / host.seconds, 0.0));
   }
   return most;
 }
 
 HostLoad::HostLoad()
-    : began_(host_seconds()), busy_(busy_core_seconds()), by_process_(process_core_seconds()) {}
+    : began_(host_seconds()),
+      busy_(busy_seconds(allowed_cores())),
+      by_process_(process_core_seconds()) {}
 
 double HostLoad::others(World& world) const {
-  const RankLoad mine = {.seconds = host_seconds() - began_,
-                         .busy = busy_core_seconds() - busy_,
-                         .by_process = process_core_seconds() - by_process_};
+  std::vector<double> mine = {host_seconds() - began_, process_core_seconds() - by_process_};
+  for (const auto& [core, busy] : busy_seconds(allowed_cores())) {
+    const auto before = busy_.find(core);
+    if (before == busy_.end()) continue;
+    mine.insert(mine.end(), {static_cast<double>(core), busy - before->second});
+  }
   const auto hosts = world.gather(world.host());
   std::vector<RankLoad> ranks;
-  for (const auto& rank : gather_values<RankLoad>(world, {mine})) ranks.push_back(rank.front());
+  for (const std::vector<double>& numbers : gather_values(world, mine)) {
+    RankLoad& rank = ranks.emplace_back(RankLoad{numbers[0], numbers[1], {}});
+    for (std::size_t i = 2; i < numbers.size(); i += 2) {
+      rank.busy[static_cast<int>(numbers[i])] = numbers[i + 1];
+    }
+  }
   return load_of_others(hosts, ranks);
 }
 

@@ -1,6 +1,8 @@
 #pragma once
-// The load of this host by programs other than the ranks of the launch, from /proc/stat.
+// The load of the ranks' cores by programs other than the ranks, from /proc/stat.
 
+#include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -8,16 +10,23 @@
 
 namespace paceline {
 
+using CoreSeconds = std::map<int, double>;  // by core
+
 // What a rank counted.
 struct RankLoad {
   double seconds = 0;
-  double busy = 0;        // core-seconds of the host; NaN if it cannot be read
   double by_process = 0;  // core-seconds of the rank's process
+  CoreSeconds busy;       // of each core on which the rank may run; empty if they cannot be read
 };
 
-// The mean number of cores that programs other than the ranks kept busy, of the host with the
-// highest; hosts[rank], ranks[rank]. NaN if every host was counted for less than a second (too few
-// ticks) or cannot be read.
+// The seconds since boot in which each of these cores was neither idle nor waiting for a disk.
+// root: "/", or another folder in tests.
+[[nodiscard]] CoreSeconds busy_seconds(const std::vector<int>& cores,
+                                       const std::filesystem::path& root = "/");
+
+// The mean number of the ranks' cores that other programs kept busy, on the host with the highest;
+// hosts[rank], ranks[rank]. NaN if every host was counted for less than a second (too few ticks) or
+// cannot be read.
 [[nodiscard]] double load_of_others(const std::vector<std::string>& hosts,
                                     const std::vector<RankLoad>& ranks);
 
@@ -29,8 +38,8 @@ class HostLoad {
   [[nodiscard]] double others(World& world) const;
 
  private:
-  double began_;       // host_seconds()
-  double busy_;        // core-seconds of the host
+  double began_;  // host_seconds()
+  CoreSeconds busy_;
   double by_process_;  // core-seconds of this process
 };
 
