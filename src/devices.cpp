@@ -5,13 +5,18 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 
+#include "core/blas_kernels.h"
 #include "core/clock.h"
 #include "core/error.h"
+#include "core/screen.h"
+#include "core/usable_cores.h"
 #include "cpu/available.h"
 #include "cpu/cpu_device.h"
+#include "cpu/threads.h"
 #include "cuda/cuda_backend.h"
 #include "harness/launch.h"
 #include "mpi/host_communicator.h"
@@ -53,22 +58,31 @@ Gpus find_gpus(World& world) {
                          "; start at most one rank per GPU, or use --device cpu");
 }
 
-int threads_of(const RunOptions& run, const World& world) {
-  return run.threads > 0 ? run.threads : std::max(1, world.usable_cores() / world.local_size());
+// Collective. The number of this rank's threads: the same on every rank, since the slowest
+// determines the times.
+int start_threads(const RunOptions& run, World& world) {
+  const double cores = std::min<double>(world.usable_cores(), cpu_quota());
+  const int share = std::max(1, static_cast<int>(cores / world.local_size()));
+  const int asked = static_cast<int>(-world.max(-(run.threads > 0 ? run.threads : share)));
+  constexpr int others = 6;         // those of streams, sensors and libraries
+  std::optional<HeldThreads> held;  // of all ranks at once
+  collectively(world, [&] { held.emplace(asked - 1 + others); });
+  held.reset();
+  return static_cast<int>(-world.max(-granted_threads(asked)));
 }
 
-RankDevice make_cpu(const RunOptions& run, const World& world) {
+RankDevice make_cpu(const RunOptions& run, int threads, const World& world) {
   constexpr double share = 0.9;
   const auto available = static_cast<std::size_t>(share * static_cast<double>(available_memory()) /
                                                   world.local_size());
-  auto device =
-      std::make_unique<CpuDevice>(run.memory_limit.value_or(available), threads_of(run, world));
+  auto device = std::make_unique<CpuDevice>(run.memory_limit.value_or(available), threads);
   CpuDevice& cpu = *device;
+  const std::string older = older_blas_kernels();
+  if (world.rank() == 0 && !older.empty()) write_to(stderr, "warning: {}\n", older);
   return {std::move(device), [&cpu](World& w) { return make_host_communicator(w, cpu); }};
 }
 
-RankDevice make_gpu(const RunOptions& run, const World& world) {
-  const int threads = threads_of(run, world);
+RankDevice make_gpu(const RunOptions& run, int threads, const World& world) {
   omp_set_num_threads(threads);  // host threads that fill and check GPU buffers
   std::unique_ptr<GpuDevice> device =
       make_cuda_device(world.local_rank(), run.memory_limit, threads);
@@ -87,8 +101,11 @@ RankDevice make_device(const RunOptions& run, World& world) {
     if (run.device == DeviceChoice::cuda && !on_gpu) refuse_cuda(gpus);
   }
   if (on_gpu) limit_window_blocks();
+  const int threads = start_threads(run, world);
   RankDevice made;
-  collectively(world, [&] { made = on_gpu ? make_gpu(run, world) : make_cpu(run, world); });
+  collectively(world, [&] {
+    made = on_gpu ? make_gpu(run, threads, world) : make_cpu(run, threads, world);
+  });
   require_same_device(world, made.device->info().name);
   made.device->set_start_seconds(host_seconds() - began);
   return made;
@@ -109,10 +126,11 @@ std::vector<Backend> make_backends(const RunOptions& run, const std::vector<Back
   Backend& nccl = backends[1];
   nccl.kind = BackendKind::nccl;
   for (Backend& b : backends) b.limit_reason = left_out(b.kind);
+  const int threads = start_threads(run, world);
   const auto give = [](RankDevice& to, RankDevice made) { to = std::move(made); };
   if (mpi.limit_reason.empty()) {
     mpi.ranks = world.size();
-    collectively(world, [&] { give(mpi, make_cpu(run, world)); });
+    collectively(world, [&] { give(mpi, make_cpu(run, threads, world)); });
     require_same_device(world, mpi.device->info().name);
   }
   if (!nccl.limit_reason.empty()) return backends;
@@ -122,7 +140,7 @@ std::vector<Backend> make_backends(const RunOptions& run, const std::vector<Back
   nccl.ranks = gpus.ranks;
   nccl.limit_reason = gpus.limit_reason;
   collectively(world, [&] {
-    if (world.rank() < gpus.ranks) give(nccl, make_gpu(run, world));
+    if (world.rank() < gpus.ranks) give(nccl, make_gpu(run, threads, world));
   });
   require_same_device(world, nccl.device ? nccl.device->info().name : "");
   return backends;

@@ -12,6 +12,7 @@
 #include <optional>
 #include <system_error>
 
+#include "core/blas_kernels.h"
 #include "core/error.h"
 #include "core/screen.h"
 #include "harness/command.h"
@@ -165,6 +166,7 @@ void open_closed_streams() {
 }  // namespace
 
 int main(int argc, char** argv) {
+  choose_blas_kernels(argv);
   open_closed_streams();
   if (const std::optional<int> code = run_as_file_reader(argc, argv)) return *code;
   std::signal(SIGXFSZ, SIG_IGN);  // beyond the file size limit, write() fails and is reported

@@ -12,7 +12,9 @@ void declare_launch_options(OptionParser& p, RunOptions& run) {
   p.value("--device", run.device,
           "auto, cpu or cuda; auto: cuda if every rank can have a GPU of its own (collectives: "
           "both memories) [auto]");
-  p.value("--threads", run.threads, "CPU threads per rank [usable cores / ranks on the node]",
+  p.value("--threads", run.threads,
+          "CPU threads per rank; fewer where OpenMP grants a rank fewer [usable cores, at most the "
+          "CPU quota, / ranks on the node]",
           {1, 4096});
   constexpr double max_seconds = 1e6;
   p.value("--timeout", run.timeout,

@@ -23,7 +23,7 @@ constexpr auto names_of(DeviceChoice) { return names("auto", "cpu", "cuda"); }
 // Options of every command that measures, other than its factors.
 struct RunOptions {
   DeviceChoice device = DeviceChoice::automatic;
-  int threads = 0;  // 0: usable cores / ranks on the node
+  int threads = 0;  // 0: usable cores, at most the CPU quota, / ranks on the node
   std::string output;
   bool resume = false;
   bool force = false;

@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "core/blas_kernels.h"
+#include "core/usable_cores.h"
 #include "measure/modes.h"
 #include "measure/progress.h"
 #include "measure/statistics.h"
@@ -71,6 +73,14 @@ std::vector<Warning> timing_warnings(const CaseRecord& record, const World& worl
     warnings.push_back(
         {WarningKind::oversubscribed, fmt::format("{} threads of {} ranks share {} cores", threads,
                                                   world.local_size(), world.usable_cores())});
+  }
+  if (const double quota = cpu_quota(); quota < world.usable_cores()) {
+    warnings.push_back({WarningKind::cpu_quota, fmt::format("a CPU quota allows {:.3g} of {} cores",
+                                                            quota, world.usable_cores())});
+  }
+  const std::string older = older_blas_kernels();
+  if (device.kind == DeviceKind::cpu && !older.empty()) {
+    warnings.push_back({WarningKind::old_blas_kernels, older});
   }
   return warnings;
 }

@@ -15,6 +15,7 @@
 #include <sstream>
 #include <string_view>
 
+#include "core/blas_kernels.h"
 #include "core/cpu_model.h"
 #include "core/error.h"
 #include "record/descriptions.h"
@@ -163,6 +164,9 @@ RunInfo describe_run(World& world, const DeviceInfo& device, std::string command
       {"kernel", kernel()},     {"os", value_in("/etc/os-release", "PRETTY_NAME", '=')},
       {"cpu", cpu_model()},
   };
+  if (const std::string older = older_blas_kernels(); !older.empty()) {
+    run.environment.emplace_back("blas_warning", older);
+  }
   for (const auto& version : device.versions) run.environment.push_back(version);
   for (auto& variable : kept_variables()) run.environment.push_back(std::move(variable));
 

@@ -31,6 +31,11 @@ std::string_view meaning_of(WarningKind kind) {
       return "other programs used the cores; measure on an idle machine";
     case WarningKind::oversubscribed:
       return "ranks have more threads than cores; start fewer ranks, or give them fewer --threads";
+    case WarningKind::cpu_quota:
+      return "a control group limits the time of the cores; measure without a limit (cpu.max)";
+    case WarningKind::old_blas_kernels:
+      return "the BLAS computes with kernels for an older processor; paceline info names the "
+             "OPENBLAS_CORETYPE to set";
     case WarningKind::one_rank:
       return "a single rank communicates with no other; start more ranks (mpirun -np N)";
   }

@@ -19,10 +19,12 @@ enum class WarningKind : std::uint8_t {
   other_load,
   oversubscribed,
   one_rank,
+  cpu_quota,
+  old_blas_kernels,
 };
 constexpr auto names_of(WarningKind) {
   return names("wide_interval", "two_modes", "trend", "not_converged", "clocks_limited",
-               "other_load", "oversubscribed", "one_rank");
+               "other_load", "oversubscribed", "one_rank", "cpu_quota", "old_blas_kernels");
 }
 
 struct Warning {

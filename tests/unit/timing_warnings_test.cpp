@@ -19,11 +19,13 @@ CaseRecord record_of(const std::vector<double>& times) {
   return record;
 }
 
-// The kinds of warnings of a record measured on one rank, such as "wide_interval,trend".
+// The kinds of warnings of a record measured on one rank, such as "wide_interval,trend". On a GPU,
+// where the kernels of this machine's BLAS do not count.
 std::string warnings_of(const CaseRecord& record, int threads = 1) {
   std::string kinds;
   ThreadWorld::run(1, [&](World& world) {
-    kinds = kinds_text(timing_warnings(record, world, {.threads = threads}));
+    kinds =
+        kinds_text(timing_warnings(record, world, {.kind = DeviceKind::cuda, .threads = threads}));
   });
   return kinds;
 }

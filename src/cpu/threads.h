@@ -1,0 +1,28 @@
+#pragma once
+#include <latch>
+#include <thread>
+#include <vector>
+
+#include "core/non_copyable.h"
+
+namespace paceline {
+
+// Idle threads, until destruction. OpenMP ends the process with code 1 when the system refuses it a
+// thread: these find out beforehand.
+class HeldThreads : NonCopyable {
+ public:
+  // Throws EnvironmentError if the system refuses that many.
+  explicit HeldThreads(int count);
+  ~HeldThreads() { released_.count_down(); }
+
+ private:
+  std::latch released_{1};
+  std::vector<std::jthread> threads_;  // joined before the latch is destroyed
+};
+
+// Makes OpenMP use `asked` threads, or fewer if it grants fewer (OMP_THREAD_LIMIT): returns their
+// number. OpenBLAS's threads wait forever for one that was not granted. The number is fixed from
+// then on, whatever OMP_DYNAMIC says.
+[[nodiscard]] int granted_threads(int asked);
+
+}  // namespace paceline
