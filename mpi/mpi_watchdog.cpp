@@ -217,13 +217,13 @@ void MpiWatchdog::poll_monitored() {
 }
 
 std::string MpiWatchdog::timeout_line() {
-  std::vector<int> missing;
   std::vector<int> silent;
+  std::vector<int> late;
   std::vector<int> in_other_wait;
   for (int rank = 0; rank < size_; ++rank) {
     const RankState state = states_[static_cast<std::size_t>(rank)];
     if (state == RankState::unknown) silent.push_back(rank);
-    if (state == RankState::unknown || state == RankState::busy) missing.push_back(rank);
+    if (state == RankState::busy) late.push_back(rank);
     if (state == RankState::in_other_wait) in_other_wait.push_back(rank);
   }
   std::string cause = "every rank arrived";
@@ -238,10 +238,11 @@ std::string MpiWatchdog::timeout_line() {
     }
     cause = fmt::format("{}", fmt::join(groups, ", "));
   }
-  if (!missing.empty()) cause = with_hosts(missing) + " did not arrive";
+  if (!late.empty()) cause = with_hosts(late) + " did not arrive";
   if (!silent.empty()) {
-    cause +=
-        silent == missing ? " and did not answer" : " (no answer from " + ranks_text(silent) + ")";
+    cause =
+        fmt::format("{} did not arrive and did not answer{}", with_hosts(silent),
+                    late.empty() ? "" : ", " + with_hosts(late) + " answered but did not arrive");
   }
   const std::string name = current_case();
   return fmt::format("{}{} did not finish in {:g} s; {}; raise --timeout if it only needs longer",

@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / os.environ.get("PACELINE_BUILD", "build")  # builds with sanitizers are elsewhere
 PROGRAM = BUILD / "paceline"
 HOST = os.environ.get("SLURMD_NODENAME", os.uname().nodename)  # as paceline names this node
-PATIENCE = 60  # seconds; the operations waited for take a few
+PATIENCE = 300  # seconds; the operations waited for take a few on an idle machine
 # For sh -c: writes each rank's exit code to a file, because mpirun reports only one of them.
 WRITE_CODE = 'trap "" TERM; "$@"; echo $? > code.$OMPI_COMM_WORLD_RANK'
 
@@ -130,7 +130,7 @@ def paceline(tmp_path):
             env={**os.environ, **(env or {})},
             capture_output=True,
             text=True,
-            timeout=300,
+            timeout=PATIENCE,
             check=False,
         )
         for path in tmp_path.rglob("*.h5"):

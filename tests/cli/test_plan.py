@@ -2,7 +2,7 @@
 
 import json
 import re
-import time
+import resource
 
 import pytest
 
@@ -48,9 +48,10 @@ def test_residual_stream(paceline, context, mib):
 
 
 def test_a_plan_takes_less_than_a_second(paceline):
-    begin = time.monotonic()
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert paceline(*XXL).code == 0
-    assert time.monotonic() - begin < 1
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)  # of the processor: a busy machine waits
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 1
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
 from mutations import mutate  # noqa: E402
 
 PROGRAM = ROOT / "build" / "paceline"
-PATIENCE = 30  # seconds
+PATIENCE = 120  # seconds
 ONCE = ("--device", "cpu", "--warmup", "0", "--steps", "1", "--quiet")
 TINY = ("model", "--size", "tiny", *ONCE)
 # Internals of HDF5, C++ and Python, which no message may contain.

@@ -12,7 +12,7 @@ from conftest import PROGRAM, WRITE_CODE
 from random_use.rows import Insane
 from random_use.runs import HUNG, names_in, require, run
 
-PATIENCE = 10  # seconds
+PATIENCE = 60  # seconds
 CPU = ["--device", "cpu", "--threads", "1", "--output", "out.h5", "--warmup", "0", "--steps", "1"]
 TINY = ["--size", "tiny", "--context", "8", "--vocab", "64", *CPU]
 DDP, COLLECTIVES = ["ddp", *TINY], ["collectives", "--bytes", "64", *CPU[2:]]

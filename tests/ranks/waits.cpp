@@ -51,7 +51,7 @@ void step(std::string_view what, Communicator& all, const Tensor& x) {
     std::this_thread::sleep_for(250ms);
     add_up(all, x);
   }
-  if (what == "late" && all.rank() == 0) std::this_thread::sleep_for(1.8s);
+  if (what == "late" && all.rank() == 0) std::this_thread::sleep_for(1.4s);
   if (what == "busy") std::this_thread::sleep_for(all.rank() == 0 ? 60s : 0.5s);
   add_up(all, x);
 }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <latch>
 #include <thread>
 
 #include "core/clock.h"
@@ -55,11 +56,16 @@ TEST_F(EventProfilerTest, TimesWorkOnTheStreamThatRunsIt) {
   static constexpr auto pause = std::chrono::milliseconds(5);
   const std::unique_ptr<Profiler> profiler = device.start_profiler();
   Stream& stream = device.communication_stream();
+  std::latch left(1);
   {
     const Scope scope(device.scopes(), "all_reduce",
                       {.bytes = 64, .stream = &stream, .elements = 16});
-    stream.enqueue([] { std::this_thread::sleep_for(pause); });
+    stream.enqueue([&left] {
+      left.wait();
+      std::this_thread::sleep_for(pause);
+    });
   }
+  left.count_down();
   const Trace trace = profiler->finish();
   ASSERT_EQ(trace.activities.size(), 1U);
   const Activity& sent = trace.activities.front();
