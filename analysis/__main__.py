@@ -132,6 +132,9 @@ def main(arguments: list[str] | None = None) -> None:
         if signal.getsignal(number) == signal.SIG_DFL:  # not under nohup
             signal.signal(number, stop)
     open_closed_streams()
+    # Figures are saved, never shown: a notebook's backend, which may not be installed here, is not
+    # needed.
+    os.environ.pop("MPLBACKEND", None)
     options = parse(arguments)
     refuse_undecodable([*options.files, options.output])
     refuse_inputs_as_output(options.files, options.output)

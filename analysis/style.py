@@ -8,8 +8,6 @@ from functools import cache
 
 import matplotlib
 import matplotlib.colors
-
-matplotlib.use("Agg")
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D

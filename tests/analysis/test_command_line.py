@@ -36,6 +36,17 @@ def run(*arguments, cwd=ROOT):
     )  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("verb", "name", "backend"),
+    [("figures", "f.png", "module://matplotlib_inline.backend_inline"),
+     ("report", "r.html", "nonsense")],
+)  # fmt: skip
+def test_figures_need_no_backend(good, tmp_path, monkeypatch, verb, name, backend):
+    monkeypatch.setenv("MPLBACKEND", backend)
+    done = run(verb, good, "--output", tmp_path / name)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def refused(capsys, *arguments):
     """Runs a command that must exit with 2 and print one line on stderr; returns the line."""
     with pytest.raises(SystemExit) as stopped:
