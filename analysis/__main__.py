@@ -131,6 +131,7 @@ def main(arguments: list[str] | None = None) -> None:
     for number in (signal.SIGHUP, signal.SIGTERM):
         if signal.getsignal(number) == signal.SIG_DFL:  # not under nohup
             signal.signal(number, stop)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # a parent may have it ignored: no wait succeeds
     open_closed_streams()
     # Figures are saved, never shown: a notebook's backend, which may not be installed here, is not
     # needed.

@@ -15,7 +15,7 @@ import h5py
 import numpy as np
 import pandas as pd
 
-from . import temporary_files, untrusted_file
+from . import contents, temporary_files, untrusted_file
 from .formatting import text
 
 SCHEMA_VERSIONS = ("1", "2")
@@ -54,10 +54,15 @@ def opened(path: Path) -> Iterator[h5py.File]:
         if h5py.is_hdf5(plain) and (fault := untrusted_file.fault_of(plain)):
             raise ResultError(f"{path} {fault}")
         with h5py.File(plain, "r") as file:
+            contents.check(file)
             check_schema(path, file)
             yield file
     except ResultError:
         raise
+    except contents.Refused as refused:
+        raise ResultError(f"{path} {refused}") from None
+    except MemoryError:
+        raise ResultError(f"{path}: needs more memory than there is") from None
     except OSError as error:
         raise unreadable(path, error) from None
     except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError):

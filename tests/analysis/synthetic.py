@@ -159,3 +159,32 @@ def write_column(group: h5py.Group, name: str, values: list[object]) -> None:
     unit = next((unit for ending, unit in units.items() if name.endswith(ending)), None)
     if unit:
         set_attribute(dataset, "unit", unit)
+
+
+def claim(path: Path, place: str, size: int, chunks: tuple[int, int] | None = None) -> int:
+    """Puts a dataset of so many bytes there, of which none is written; returns the size."""
+    with h5py.File(path, "r+") as file:
+        if place in file:
+            del file[place]
+        properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        if chunks:
+            properties.set_chunk(chunks)
+        space = h5py.h5s.create_simple((1, size // 8))
+        h5py.h5d.create(file.id, place.encode(), h5py.h5t.IEEE_F64LE, space, properties)
+    return size
+
+
+def rename_link(path: Path, name: str) -> None:
+    """Adds a link of this name of three letters to the root, which HDF5 itself would not."""
+    whole = path.with_suffix(".whole")
+    path.rename(whole)
+    # The old format's names have no checksum.
+    with h5py.File(whole) as source, h5py.File(path, "w", libver="earliest") as file:
+        for key, value in source.attrs.items():
+            file.attrs[key] = value
+        for key in source:
+            source.copy(key, file)
+        file["AXB"] = 1.0
+    contents = path.read_bytes()
+    assert contents.count(b"AXB\0") == 1
+    path.write_bytes(contents.replace(b"AXB\0", name.encode() + b"\0"))

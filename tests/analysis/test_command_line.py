@@ -292,11 +292,11 @@ def replace(group, name, *shape_and_type):
         (lambda f: replace(f["cases/case-000/samples"], "step", (6,), "f8"), "[rank, repetition]"),
         (lambda f: f["cases/case-000/samples/step"].__setitem__((0, 2), -1), "took -1.0 s in rep"),
         (lambda f: f["cases"].__setitem__("more", h5py.SoftLink("/none")), "not as paceline writ"),
-        *NOT_TO_FOLLOW,
+        NOT_TO_FOLLOW[0],
+        NOT_TO_FOLLOW[2],
     ],
-    ids=["scalar", "complex", "no space", "no ranks", "negative", "dangling", "external", "circle",
-         "huge"],
-)  # fmt: skip
+    ids=["scalar", "complex", "no space", "no ranks", "negative", "dangling", "external", "huge"],
+)
 def test_files_that_paceline_cannot_have_written_are_refused(good, capsys, damage, says):
     with h5py.File(good, "a") as file:
         damage(file)
