@@ -12,6 +12,7 @@ from types import FrameType
 from typing import NoReturn, TextIO
 
 from . import temporary_files
+from .formatting import printable
 
 WRONG_USE = 2
 CANNOT_RUN = 3
@@ -27,9 +28,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def fail(message: str, code: int) -> NoReturn:
-    """Prints one line: a quoted name may contain control characters."""
-    line = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in message)
-    print_to(sys.stderr, f"analysis: {line}")
+    print_to(sys.stderr, f"analysis: {printable(message)}")
     raise SystemExit(code)
 
 

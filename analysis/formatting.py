@@ -21,11 +21,17 @@ def text(value: object) -> str:
     return "" if value is None else printable(str(value))
 
 
+def lines(value: object) -> str:
+    """As text(), but a text of several lines stays one."""
+    return "\n".join(map(text, str(value).split("\n")))
+
+
 def printable(words: str) -> str:
-    """With control characters escaped, which neither SVG nor HTML may contain; lines are kept."""
+    """With control characters escaped, as backslash n and x1b: terminals would obey them, rows of
+    tables would end at them, and neither SVG nor HTML may contain them."""
     if words.isprintable():
         return words
-    return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in words)
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in words)
 
 
 def label(name: str) -> str:

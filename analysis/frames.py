@@ -26,7 +26,7 @@ def samples(path: str | PathLike[str], case: str) -> pd.DataFrame:
     """See paceline_analysis.samples."""
     path = Path(path)
     with opened(path) as file:
-        cases = file.get("cases", {})
+        cases = {text(name): group for name, group in file.get("cases", {}).items()}
         if case not in cases:
             known = ", ".join(cases) or "none"
             raise ResultError(f"{path}: no case '{case}'; there are {known}")

@@ -177,7 +177,7 @@ def entry_width(word: str) -> float:
 def sources(results: Results) -> list[str]:
     """One line per file: how its numbers were measured."""
     return [
-        ": ".join(part for part in (run.origin or run.path.name, commands(run)) if part)
+        ": ".join(part for part in (run.origin or run.name, commands(run)) if part)
         + ("" if run.complete else " (not completed)")
         for run in results.runs
     ]
@@ -186,4 +186,4 @@ def sources(results: Results) -> list[str]:
 def commands(run: Run) -> str:
     """On one line, without the options about the file itself. A file of bench/peers/ has a command
     per line."""
-    return "; ".join(ABOUT_THE_FILE.sub("", line) for line in run.command.splitlines())
+    return "; ".join(ABOUT_THE_FILE.sub("", line) for line in run.command.split("\n"))

@@ -1,15 +1,13 @@
 """The rows of a sweep of bench/peers/: paceline beside other software, a JSON object a line."""
 
-import contextlib
-import json
-import math
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
-from pandas.api.types import is_numeric_dtype
 
-from .formatting import text
+from . import json_rows
+from .json_rows import Row, Value
 from .result_file import ResultError
 
 # Factors common to both sides; each side has further options.
@@ -20,28 +18,44 @@ FACTORS = (
 STEPS = "model-peers"
 # The experiment of a sweep, by a column that only its rows have.
 EXPERIMENTS = {"op": "collective-peers", "head_dim": "attention-peers", "size": STEPS}
+# The factors that all rows of an experiment have, beside `variant`.
+REQUIRED = {
+    "collective-peers": ("op", "ranks", "bytes"),
+    "attention-peers": ("head_dim", "context", "batch_size"),
+    STEPS: ("size", "context", "batch_size"),
+}
+NUMBERS = {"head_dim", "heads", "context", "batch_size", "ranks", "bytes", "steps"}
+TEXTS = {
+    "software", "variant", "case", "op", "backend", "size", "causal", "precision", "attention",
+    "exec", "mode", "sync", "shard", "device", "status", "reason", "warnings",
+}  # fmt: skip
+UNITS = ("_s", "_bytes", "_share")
 
 VERSION = re.compile(r" \d")  # where it begins in "PyTorch 2.11.0+cu130"
 
 
-def read(path: Path) -> tuple[str, pd.DataFrame]:
-    """Returns the experiment and the rows. Raises ResultError if a median is no time."""
-    lines = path.read_text(encoding="utf-8").splitlines()
-    rows = [json.loads(line) for line in lines]
-    for number, row in enumerate(rows, start=1):
-        check_medians(f"{path}: line {number}", row)
-    frame = pd.DataFrame(rows)
-    frame["software"] = frame["software"].fillna("paceline")
-    for name in frame:
-        if not is_numeric_dtype(frame[name]):
-            values = frame[name].fillna("")
-            frame[name] = [text(one) if isinstance(one, str) else one for one in values]
-            with contextlib.suppress(ValueError):  # some factors' numbers are written as text
-                frame[name] = pd.to_numeric(frame[name])
-    experiment = next(name for column, name in EXPERIMENTS.items() if column in frame)
+def read(path: Path, rows: Sequence[Row]) -> tuple[str, pd.DataFrame]:
+    """Returns the experiment and the rows. Raises ResultError."""
+    names = {name for row in rows for name in row.values}
+    experiment = next((name for column, name in EXPERIMENTS.items() if column in names), None)
+    if experiment is None:
+        raise ResultError(f"{path}: has no rows of bench/peers/ or of paceline plan --json")
+    json_rows.require(rows, ("variant", *REQUIRED[experiment]))
+    for row in rows:
+        check_medians(row)
+    frame = json_rows.frame(rows, is_number)
+    frame["software"] = frame.get("software", pd.Series("", frame.index)).replace("", "paceline")
     if "status" in frame:
         frame["status"] = frame["status"].replace("", "ok")
     return experiment, with_bandwidths(frame)
+
+
+def is_number(name: str, values: Sequence[Value]) -> bool:
+    return name not in TEXTS and (
+        name in NUMBERS
+        or name.endswith(UNITS)
+        or any(isinstance(value, int | float) for value in values)
+    )
 
 
 def with_bandwidths(frame: pd.DataFrame) -> pd.DataFrame:
@@ -57,17 +71,13 @@ def with_bandwidths(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(algbw_bytes_per_s=algorithm, busbw_bytes_per_s=bus)
 
 
-def check_medians(place: str, row: dict[str, object]) -> None:
+def check_medians(row: Row) -> None:
     """A phase that was not measured is missing or null."""
-    if row.get("status") not in (None, "", "ok"):
+    if row.values.get("status") not in (None, "", "ok"):
         return
-    for name, value in row.items():
-        if name.endswith("_median_s") and value is not None and not is_time(value):
-            raise ResultError(f"{place}: {name} is {value}")
-
-
-def is_time(value: object) -> bool:
-    return isinstance(value, int | float) and math.isfinite(value) and value >= 0
+    for name in row.values:
+        if name.endswith("_median_s") and json_rows.number(row, name) < 0:
+            json_rows.refuse(row, name)
 
 
 def factors(frame: pd.DataFrame) -> set[str]:

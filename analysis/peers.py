@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 
 from . import peer_rows
-from .formatting import ABSENT, figure, label, text
+from .formatting import ABSENT, figure, label, lines, printable, text
 from .output import write_text
 from .result_file import ResultError, opened, read_table
 from .tables import formats
@@ -54,7 +54,10 @@ def document(paths: Sequence[Path]) -> str:
 def read(path: Path) -> tuple[pd.DataFrame, dict[str, str]]:
     """Returns the rows of /summary and the file's attributes."""
     with opened(path) as file:
-        attributes = {name: text(value) for name, value in file.attrs.items()}
+        attributes = {
+            name: (lines if name == "command" else text)(value)
+            for name, value in file.attrs.items()
+        }
         if attributes.get("experiment") != EXPERIMENT:
             raise ResultError(f"{path}: not of bench/peers/train_step_ratios.py")
         return read_table(path, file["summary"])[0], attributes
@@ -80,7 +83,7 @@ def section(path: Path) -> str:
         "",
         *table(factors, names, every),
         "",
-        *(f"    {command}" for command in attributes["command"].splitlines()),
+        *(f"    {command}" for command in attributes["command"].split("\n")),
     ]
     return "\n".join(lines) + "\n"
 
@@ -89,7 +92,8 @@ def caption(
     path: Path, frame: pd.DataFrame, attributes: dict[str, str], factors: Sequence[str]
 ) -> str:
     same = [f"{label(name)} {text(frame[name].iloc[0])}" for name in CASE if name not in factors]
-    parts = [f"`{path.name}`: {attributes['software_versions']}; {attributes['created']}."]
+    made = f"{attributes['software_versions']}; {attributes['created']}"
+    parts = [f"`{printable(path.name)}`: {made}."]
     if same:
         parts.append(f"In every case: {', '.join(same)}.")
     chosen = sorted(set(frame.get("fp32_attention", ())) - {""})

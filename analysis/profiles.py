@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import pandas as pd
 
 from . import timeline
+from .formatting import printable
 from .result_file import stem
 from .results import Results, file_names
 from .timeline import Timeline, extents
@@ -53,7 +54,7 @@ def of(results: Results) -> Profiles | None:
     keys = list(zip(files, frame["case"], strict=True))
     rows = [row for row, key in enumerate(keys) if key in found]
     profiled = {keys[row][0] for row in rows}
-    runs = [run for run in results.runs if profiled & {stem(run.path), str(run.path)}]
+    runs = [run for run in results.runs if profiled & {stem(run.path), printable(str(run.path))}]
     return Profiles(replace(results.only(rows), runs=runs), [found[keys[row]] for row in rows])
 
 

@@ -6,7 +6,7 @@ from itertools import combinations
 
 import pandas as pd
 
-from .formatting import figure, label, text
+from .formatting import figure, label, printable, text
 from .results import Results, Run, file_names
 
 # Factors that say how long was measured and what else was recorded, and the ratio up to which two
@@ -37,9 +37,10 @@ class Repeat:
     @property
     def files(self) -> tuple[str, str]:
         """Their names, with the folders if the names are equal."""
-        paths = self.first.path, self.second.path
-        old, new = (path.name for path in paths)
-        return (old, new) if old != new else (str(paths[0]), str(paths[1]))
+        names = self.first.name, self.second.name
+        if names[0] != names[1]:
+            return names
+        return printable(str(self.first.path)), printable(str(self.second.path))
 
     @property
     def sentence(self) -> str:

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from . import contents, temporary_files, untrusted_file
-from .formatting import text
+from .formatting import printable, text
 
 SCHEMA_VERSIONS = ("1", "2")
 MAX_DECOMPRESSED = 4 << 30  # bytes
@@ -40,7 +40,7 @@ class Samples:
 
 def stem(path: Path) -> str:
     """The name in tables and figures: "x" for x.h5 and x.h5.xz."""
-    return Path(path.name.removesuffix(".xz")).stem
+    return printable(Path(path.name.removesuffix(".xz")).stem)
 
 
 @contextmanager
@@ -146,8 +146,8 @@ def hardware(file: h5py.File) -> str:
     that were switched off follow: "2 × NVIDIA H200 with NCCL_P2P_DISABLE=1"."""
     if any(f"ranks/{name}" not in file for name in ("device", "host")):
         return ""
-    device, host = (file[f"ranks/{name}"].asstr()[:] for name in ("device", "host"))
-    uuid = file["ranks/gpu_uuid"].asstr()[:] if "ranks/gpu_uuid" in file else [""] * len(host)
+    device, host = (texts(file[f"ranks/{name}"]) for name in ("device", "host"))
+    uuid = texts(file["ranks/gpu_uuid"]) if "ranks/gpu_uuid" in file else [""] * len(host)
     devices = {(d, u or h) for d, u, h in zip(device, uuid, host, strict=True)}
     counts = Counter(device for device, _ in sorted(devices))
     named = [f"{count} × {name}" if count > 1 else name for name, count in counts.items()]
@@ -157,6 +157,10 @@ def hardware(file: h5py.File) -> str:
 def device_of(hardware: str) -> str:
     """The device without its count: "NVIDIA H200" of "2 × NVIDIA H200"."""
     return hardware.split(" × ")[-1]
+
+
+def texts(dataset: h5py.Dataset) -> np.ndarray:
+    return np.array([*map(text, dataset.asstr()[:])], object)
 
 
 def read_table(path: Path, group: h5py.Group) -> tuple[pd.DataFrame, dict[str, str]]:
@@ -172,13 +176,13 @@ def read_table(path: Path, group: h5py.Group) -> tuple[pd.DataFrame, dict[str, s
             or not (is_text or dataset.dtype.kind in "biuf")
         ):
             raise ResultError(f"{path}: {dataset.name} is not a column of numbers or texts")
-        values = np.array([*map(text, dataset.asstr()[:])], object) if is_text else dataset[:]
+        values = texts(dataset) if is_text else dataset[:]
         unit = text(dataset.attrs.get("unit", ""))
         if unit in SECONDS:
             values, unit = values.astype(float) * SECONDS[unit], "s"
             if (long := values[values > LONGEST]).size:
                 raise ResultError(f"{path}: {dataset.name}: {long[0]:g} s is no measured time")
-        columns[name], units[name] = values, unit
+        columns[text(name)], units[text(name)] = values, unit
     if len({len(values) for values in columns.values()}) > 1:
         raise ResultError(f"{path}: the columns of {group.name} differ in length")
     return pd.DataFrame(columns), units

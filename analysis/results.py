@@ -17,9 +17,9 @@ import numpy as np
 import pandas as pd
 
 from . import factors as sweep
-from . import peer_rows, plan_rows
+from . import json_rows, peer_rows, plan_rows
 from .factors import IMPLIED_BY, NOT_FACTORS, in_order
-from .formatting import case_label, label, text
+from .formatting import case_label, label, lines, printable, text
 from .result_file import (
     ResultError,
     Samples,
@@ -62,12 +62,17 @@ class Run:
 
     path: Path
     experiment: str
-    command: str
+    command: str  # of files of bench/peers/ several, a line each
     software_version: str
     created: str
     hardware: str  # see result_file.hardware()
     complete: bool
     switched_off: str = ""  # see result_file.switched_off()
+
+    @property
+    def name(self) -> str:
+        """The file's, as text for people."""
+        return printable(self.path.name)
 
     @property
     def software(self) -> str:
@@ -250,7 +255,7 @@ def joined(parts: Sequence[Results]) -> Results:
 def file_names(paths: Sequence[Path]) -> list[str]:
     """The names of the files in tables and figures."""
     stems = [stem(path) for path in paths]
-    return stems if len(set(stems)) == len(stems) else [str(path) for path in paths]
+    return stems if len(set(stems)) == len(stems) else [printable(str(path)) for path in paths]
 
 
 def side_by_side(frame: pd.DataFrame, factors: Sequence[str]) -> list[int]:
@@ -286,7 +291,7 @@ def as_written(paths: Sequence[Path]) -> Iterator[None]:
 
 def from_file(path: Path, file: h5py.File) -> Results:
     frame, units = read_table(path, file["summary"])
-    cases = dict(file.get("cases", {}))
+    cases = {text(name): case for name, case in file.get("cases", {}).items()}
     factors = {name for case in cases.values() for name in case.attrs} - NOT_FACTORS
     factors &= set(frame.columns)
     for name in factors:
@@ -299,7 +304,7 @@ def from_file(path: Path, file: h5py.File) -> Results:
     run = Run(
         path=path,
         experiment=text(file.attrs.get("experiment", "")),
-        command=f"{off} {text(file.attrs.get('command', ''))}".strip(),
+        command=f"{off} {lines(file.attrs.get('command', ''))}".strip(),
         software_version=text(file.attrs.get("software_version", "")),
         created=text(file.attrs.get("created", "")),
         hardware=text(file.attrs.get("hardware", "")) or hardware(file),
@@ -323,18 +328,13 @@ def from_rows(path: Path) -> Results:
     """The rows of a sweep of bench/peers/, or of `paceline plan --json`."""
     try:
         refuse_pipe(path)
-        tables = plan_rows.read(path)
-        experiment, frame = (
-            (plan_rows.EXPERIMENT, plan_rows.summary(tables)) if tables else peer_rows.read(path)
-        )
-    except ResultError:
-        raise
+        rows = json_rows.read(path)
     except OSError as error:
         raise unreadable(path, error) from None
-    except (AttributeError, KeyError, RecursionError, TypeError, ValueError):
-        raise ResultError(
-            f"{path}: cannot be read: not rows of bench/peers/ or of paceline plan --json"
-        ) from None
+    tables = plan_rows.read(rows) if any(map(plan_rows.is_of_plan, rows)) else {}
+    experiment, frame = (
+        (plan_rows.EXPERIMENT, plan_rows.summary(tables)) if tables else peer_rows.read(path, rows)
+    )
     return Results(
         runs=[Run(path, experiment, "", "", "", "", complete=True)],
         frame=with_columns(frame),

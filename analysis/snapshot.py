@@ -18,7 +18,7 @@ import h5py
 
 from .formatting import text
 from .output import whole
-from .result_file import ResultError, opened
+from .result_file import ResultError, opened, texts
 
 PROTOCOL = 2
 DEVICE = STREAM = 0
@@ -67,7 +67,9 @@ def read(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """The snapshot of every measured case. Raises ResultError if one has no timeline."""
     with opened(path) as file:
         measured = {
-            n: c for n, c in file.get("cases", {}).items() if text(c.attrs["status"]) == "ok"
+            text(name): case
+            for name, case in file.get("cases", {}).items()
+            if text(case.attrs["status"]) == "ok"
         }
         if not measured:
             raise ResultError(f"{path}: no case was measured")
@@ -83,7 +85,7 @@ def read(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 def columns(group: h5py.Group, *names: str) -> Iterator[tuple]:
     """Rows of these columns, as Python's own numbers and strings."""
     data = (group[name] for name in names)
-    lists = [d.asstr()[:] if h5py.check_string_dtype(d.dtype) else d[:] for d in data]
+    lists = [texts(d) if h5py.check_string_dtype(d.dtype) else d[:] for d in data]
     return zip(*(values.tolist() for values in lists), strict=True)
 
 

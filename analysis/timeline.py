@@ -10,7 +10,7 @@ import pandas as pd
 
 from . import intervals
 from .formatting import text
-from .result_file import opened, read_table
+from .result_file import opened, read_table, texts
 
 NCCL_KERNEL = r"(?:void )?nccl\w*Kernel"
 EVENTS = "events"  # the source of profiles without launches: the CPU, and GPUs without CUPTI
@@ -102,7 +102,7 @@ def read_case(path: Path, file: h5py.File, name: str) -> Timeline:
     activities["name"] = texts(group["names/name"])[activities["name"]]
     devices = ranks_of(path, file, case).set_index("rank")
     return Timeline(
-        case=name,
+        case=text(name),
         created=text(case.attrs["created"]),
         backend="nccl" if text(case.attrs.get("device")) == "cuda" else "mpi",
         ranks=[
@@ -124,10 +124,6 @@ def read_case(path: Path, file: h5py.File, name: str) -> Timeline:
             for own_spans in [rows_of(spans, row.rank)]
         ],
     )
-
-
-def texts(dataset: h5py.Dataset) -> np.ndarray:
-    return dataset.asstr()[:]
 
 
 def ranks_of(path: Path, file: h5py.File, case: h5py.Group) -> pd.DataFrame:

@@ -12,7 +12,7 @@ def table(runs: Sequence[Run]) -> Table:
     header = ["file", "experiment", "on", "created", "by", "complete"]
     rows = [
         [
-            run.path.name,
+            run.name,
             run.experiment,
             run.hardware or ABSENT,
             run.created or ABSENT,
@@ -25,4 +25,4 @@ def table(runs: Sequence[Run]) -> Table:
 
 
 def commands(runs: Sequence[Run]) -> list[str]:
-    return list(dict.fromkeys(line for run in runs for line in run.command.splitlines()))
+    return list(dict.fromkeys(line for run in runs for line in run.command.split("\n") if line))

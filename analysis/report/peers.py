@@ -61,7 +61,7 @@ def section(found: list[Results]) -> Section:
         "collective_ratios.py or data_parallel_ratios.py",
         sentences=[*lead, *told, *definitions(chosen)],
         drawings=drawings("peers", chosen, ["peers"]),
-        tables=[*(table(results.runs[0].path.name, pairs) for results, pairs in compared if pairs),
+        tables=[*(table(results.runs[0].name, pairs) for results, pairs in compared if pairs),
                 *cases_tables(chosen)],
         headline=" ".join(over_alls),
     )  # fmt: skip
@@ -74,7 +74,7 @@ def part_of(results: Results, chosen: Sequence[Results]) -> str:
     if sum(other.experiment == results.experiment for other in chosen) < 2:
         return part
     run = results.runs[0]
-    return f"{part} on {run.hardware}" if run.hardware else f"{part} in {run.path.name}"
+    return f"{part} on {run.hardware}" if run.hardware else f"{part} in {run.name}"
 
 
 def newest_of(compared: Sequence[tuple[Results, list[Beside]]]) -> dict[str, list[Beside]]:

@@ -62,7 +62,7 @@ def row_of(results: Results, name: str) -> pd.Series | None:
 
 
 def name_of(results: Results) -> str:
-    return f"the plan in {results.runs[0].path.name}"
+    return f"the plan in {results.runs[0].name}"
 
 
 def step_time(results: Results) -> list[str]:
@@ -143,7 +143,7 @@ def checked(results: Results) -> list[str]:
             f"{words} by {spanned(errors, '%')} ({len(errors)} of {len(table)} cases)" if errors
             else f"{words} not compared"
         )  # fmt: skip
-    file = results.runs[0].path.name
+    file = results.runs[0].name
     return [f"The predictions in {file} differ from the measured cases: {', '.join(told)}."]
 
 

@@ -84,7 +84,7 @@ def drawings(section: str, found: Iterable[Results], names: Sequence[str]) -> li
         Drawing(
             f"{section}-{stem(results.runs[0].path)}-{name}",
             CAPTIONS[name],
-            f"{name}: {', '.join(run.path.name for run in results.runs)}",
+            f"{name}: {', '.join(run.name for run in results.runs)}",
             figure,
         )
         for results in found

@@ -60,7 +60,7 @@ def build(results: Results, spread: Spread) -> list[Table]:
             caption=caption(results, spread),
             columns=columns or [Column("status", list(frame["status"]), False)],
             data=data(results, spread),
-            commands=[run.command for run in results.runs if run.command],
+            commands=[line for run in results.runs for line in run.command.split("\n") if line],
         )
     ]
 
@@ -170,4 +170,4 @@ def caption(results: Results, spread: Spread) -> list[str]:
 def run_text(run: Run) -> str:
     ending = "" if run.complete else " The sweep was not completed."
     origin = f": {run.origin}" if run.origin else ""
-    return f"{run.path.name}{origin}.{ending}"
+    return f"{run.name}{origin}.{ending}"

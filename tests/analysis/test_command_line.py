@@ -397,7 +397,7 @@ def test_deeply_nested_json(tmp_path, capsys):
     path = tmp_path / "a.jsonl"
     path.write_text("[" * 100_000)
     said = refused(capsys, "tables", path, "--output", "t.md")
-    assert said == f"{path}: cannot be read: not rows of bench/peers/ or of paceline plan --json"
+    assert said == f"{path}: line 1: is not JSON"
 
 
 @pytest.mark.filterwarnings("error")

@@ -79,8 +79,8 @@ def test_a_plan_tells_the_step_the_compute_bound_batch_and_the_scaling(planned):
 
 
 def test_a_layout_that_is_never_compute_bound(planned):
-    rows = [*PLAN[:2], {"section": "compute_bound", "overlapped_tokens": None}]
-    (told,) = section(planned(rows)).sentences
+    bound = {"section": "compute_bound", "overlapped_tokens": None, "serial_tokens": None}
+    (told,) = section(planned([*PLAN[:2], bound])).sentences
     assert told == "By the plan in deep.jsonl, the layout is compute bound at no batch size."
 
 
@@ -185,11 +185,52 @@ def test_a_plan_has_no_figure(planned, tmp_path, capsys):
     assert "nothing to draw" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("rows", ["[1]", "{}", '{"section": "scaling", "ranks": "many"}', "{"])
-def test_rows_of_nothing_known(tmp_path, rows):
+SCALING = {"section": "scaling", "ranks": 2, "step_s": 1.0, "efficiency": 1.0, "peak_bytes": 1}
+CHECKED = {f"{name}_error_percent": 1.0 for name in ("step", "peak", "sent")}
+STEPS = {"variant": "eager", "size": "xl", "context": 1, "batch_size": 1, "step_median_s": 0.1}
+OPS = {"variant": "sync", "op": "all_reduce", "ranks": 2, "bytes": 8, "time_median_s": 0.1}
+
+
+@pytest.mark.parametrize(
+    ("rows", "says"),
+    [
+        ([], ": has no rows of bench/peers/ or of paceline plan --json"),
+        ([{}], ": has no rows of bench/peers/ or of paceline plan --json"),
+        ([[1]], ": line 1: is not an object"),
+        ([SCALING, {"predicted": 1}], ": line 2: has no section"),
+        ([SCALING, SCALING | {"ranks": "many"}], ": line 2: ranks is many"),
+        ([SCALING, SCALING | {"ranks": [2]}], ": line 2: ranks is neither a number nor a text"),
+        ([SCALING | {"ranks": float("nan")}], ": line 1: ranks is NaN"),
+        ([SCALING | {"ranks": 10**400}], f": line 1: ranks is 1{'0' * 39}"),
+        ([{"section": "scaling", "ranks": 2}], ": line 1: has no step_s"),
+        ([CHECKED | {"predicted_step_s": "x"}], ": line 1: predicted_step_s is x"),
+        ([{"predicted_step_s": 1.0}], ": line 1: has no step_error_percent"),
+        ([STEPS, STEPS | {"step_median_s": "fast"}], ": line 2: step_median_s is fast"),
+        ([STEPS, STEPS | {"step_median_s": -1.0}], ": line 2: step_median_s is -1"),
+        ([STEPS, STEPS | {"peak_bytes": "\x1b[31m"}], r": line 2: peak_bytes is \x1b[31m"),
+        ([STEPS, {"size": "xl"}], ": line 2: has no variant"),
+        ([OPS, {"op": "all_reduce", "variant": "sync"}], ": line 2: has no ranks"),
+        ([OPS, OPS | {"ranks": "two"}], ": line 2: ranks is two"),
+        ([OPS, OPS | {"steps": {}}], ": line 2: steps is neither a number nor a text"),
+    ],
+)
+def test_rows_of_nothing_known(planned, rows, says):
+    path = planned(rows)
+    with pytest.raises(ResultError) as raised:
+        load([path])
+    assert str(raised.value) == f"{path}{says}"
+
+
+@pytest.mark.parametrize("rows", [[STEPS | {"size": 5, "variant": 7}], [OPS | {"ranks": "2"}]])
+def test_numbers_for_texts_and_texts_for_numbers(planned, rows, tmp_path):
+    main(["tables", str(planned(rows)), "--output", str(tmp_path / "t.md")])
+
+
+@pytest.mark.parametrize("rows", [b"{", b"\xff", b'{"section": 1}\n{'])
+def test_what_is_no_json(tmp_path, rows):
     path = tmp_path / "odd.jsonl"
-    path.write_text(rows, encoding="utf-8")
-    with pytest.raises(ResultError, match="not rows of bench/peers/ or of paceline plan --json"):
+    path.write_bytes(rows)
+    with pytest.raises(ResultError, match=r"odd\.jsonl: (line \d: is not JSON|is not UTF-8)"):
         load([path])
 
 
