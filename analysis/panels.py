@@ -16,6 +16,7 @@ LEFT, GAP, HEADING, BELOW = 0.68, 0.24, 0.28, 0.56  # inches around a panel's ax
 OWN_SCALE = 0.8  # inches from a panel to the next, where each shows a scale of its own
 MIN_TICKS = 3  # of a logarithmic axis
 LOST_STEP = 0.07  # of the axes' height, between the crosses of several series at one point
+SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 @dataclass(frozen=True)
@@ -140,6 +141,11 @@ def log_axes(axes: Axes, x: Sequence[float], y: np.ndarray) -> None:
 def plain(value: float, _: int = 0) -> str:
     """A tick label, without exponent where that is short."""
     return f"{value:,.10g}" if value >= 1e-4 else figure(value, 1)
+
+
+def power(value: float, _: int = 0) -> str:
+    """A tick label at a power of ten, as 10⁻³."""
+    return f"10{str(round(np.log10(value))).translate(SUPERSCRIPTS)}"
 
 
 def log_axis(axes: Axes, low: float, high: float) -> None:

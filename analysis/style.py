@@ -71,6 +71,7 @@ SETTINGS = {
     "xtick.major.size": 0,
     "ytick.major.size": 0,
     "hatch.linewidth": 0.6,
+    "text.parse_math": False,  # a file's text may have dollars
     # Text is kept as text: it can be searched, and the same input gives the same file.
     "svg.fonttype": "none",
     "svg.hashsalt": "paceline",

@@ -7,6 +7,7 @@ from matplotlib.ticker import LogLocator, NullLocator
 from .. import style
 from ..formatting import figure
 from ..layout import Sheet
+from ..panels import power
 from ..results import Results
 
 WIDTH, ROW, BESIDE = 6.0, 0.26, 1.6  # inches
@@ -56,6 +57,7 @@ def draw(results: Results) -> Figure | None:
     axes.spines["left"].set_visible(False)
     axes.xaxis.set_major_locator(LogLocator(subs=(1,), numticks=12))
     axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(power)
     axes.grid(axis="x")
     axes.set_xlabel("relative error (log scale)", loc="left")
     return sheet.figure

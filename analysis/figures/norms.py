@@ -7,9 +7,11 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullLocator
 
 from .. import style
 from ..layout import Sheet
+from ..panels import power
 from ..results import Results
 
 NAMES = {"layer_norm": "LayerNorm", "rms_norm": "RMSNorm"}
@@ -79,6 +81,9 @@ def draw(results: Results) -> Figure | None:
 def draw_errors(axes: Axes, frame: pd.DataFrame, lines: dict[float, str]) -> None:
     axes.set_xscale("log")
     axes.set_yscale("log")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_minor_locator(NullLocator())
+        axis.set_major_formatter(power)
     axes.set_ylim(LOWEST, HIGHEST)
     axes.grid(axis="y")
     axes.axhline(BREAKS, color=style.ALARM, lw=0.8, alpha=0.5)

@@ -78,3 +78,17 @@ def test_errors(odd, tmp_path, capsys):
     (line,) = capsys.readouterr().err.split("\n")[:-1]
     assert line.isprintable()
     assert line.endswith(rf"/summary/{SHOWN} is not a column of numbers or texts")
+
+
+DOLLARS = ("$x_1$", r"$\frac{$", "US$ 5 and US$ 6", "$", r"\$5$")
+
+
+def test_dollars_are_no_formula(make_file, tmp_path):
+    cases = [case({"size": words, "mode": "a$b$"}, STEP, STEP) for words in DOLLARS]
+    path = make_file(cases, f"{DOLLARS[0]}.h5", command=DOLLARS[2], software_version=DOLLARS[1])
+    with h5py.File(path, "r+") as file:
+        file["ranks/device"][...] = DOLLARS[1]
+    main(["figures", str(path), "--output", str(tmp_path / "drawn")])
+    nodes = ElementTree.parse(tmp_path / "drawn/steps.svg").iter("{http://www.w3.org/2000/svg}text")
+    words = "\n".join("".join(node.itertext()) for node in nodes)
+    assert [one for one in DOLLARS if one not in words] == []
