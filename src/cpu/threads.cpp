@@ -15,10 +15,10 @@ HeldThreads::HeldThreads(int count) {
   } catch (const std::system_error&) {
     released_.count_down();
     throw EnvironmentError(fmt::format(
-        "--threads: the system lets a rank start {} threads, which needs {}; use fewer, or raise "
+        "--threads: a rank needs {} threads, of which the system starts {}; use fewer, or raise "
         "the "
         "limits of processes (ulimit -u, pids.max of the control group) and of memory (ulimit -v)",
-        threads_.size(), count));
+        count, threads_.size()));
   }
 }
 

@@ -70,7 +70,7 @@ def test_threads_that_the_system_refuses(tmp_path, command_):
     done = run(tmp_path, *command_, "--threads", 4096, preexec_fn=too_little)
     assert done.returncode == 3, done.stderr
     (line,) = done.stderr.splitlines()
-    assert line.startswith("paceline: --threads: the system lets a rank start ")
+    assert line.startswith("paceline: --threads: a rank needs ")
     assert "ulimit -u" in line
 
 

@@ -260,6 +260,10 @@ def run_waits(folder, scenario):
 NOTHING = ""
 STOOD = f"all_reduce of 1.00 KB did not finish in 1 s; rank 0 on {HOST} "
 STEPPED = f"{STOOD}waited in another operation (a step)"
+STOPPED = (
+    f"all_reduce of 1.00 KB did not finish in 1 s; rank 1 on {HOST} did not arrive and did not "
+    f"answer, rank 0 on {HOST} answered but did not arrive"
+)
 COMPUTED = "a step did not finish in 1 s; every rank arrived"
 
 
@@ -270,6 +274,7 @@ COMPUTED = "a step did not finish in 1 s; every rank arrived"
         pytest.param("many", NOTHING, id="many"),
         pytest.param("late", NOTHING, id="late"),
         pytest.param("busy", f"{STOOD}did not arrive", id="busy"),
+        pytest.param("stopped", STOPPED, id="stopped"),
         pytest.param("computing monitored", COMPUTED, id="computing_monitored"),
         pytest.param("many monitored", NOTHING, id="many_monitored"),
         pytest.param("late monitored", NOTHING, id="late_monitored"),

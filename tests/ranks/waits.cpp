@@ -9,6 +9,7 @@
 //   waits SCENARIO monitored   the same with a monitored Abortable, as for NCCL
 
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <future>
 #include <memory>
@@ -52,7 +53,9 @@ void step(std::string_view what, Communicator& all, const Tensor& x) {
     add_up(all, x);
   }
   if (what == "late" && all.rank() == 0) std::this_thread::sleep_for(1.4s);
-  if (what == "busy") std::this_thread::sleep_for(all.rank() == 0 ? 60s : 0.5s);
+  if (what == "stopped" && all.rank() == 1) std::raise(SIGSTOP);
+  if (what == "busy" || what == "stopped")
+    std::this_thread::sleep_for(all.rank() == 0 ? 60s : 0.5s);
   add_up(all, x);
 }
 
