@@ -14,6 +14,7 @@ from . import peer_rows
 from .formatting import ABSENT, figure, label, lines, printable, text
 from .output import write_text
 from .result_file import ResultError, opened, read_table
+from .results import as_written
 from .tables import formats
 from .tables.table import is_number
 
@@ -43,7 +44,9 @@ Measured = tuple[float, str]  # seconds and their variant; NaN and a status wher
 
 
 def write(paths: Sequence[Path], target: Path) -> list[Path]:
-    write_text(target, document(paths))
+    with as_written(paths):
+        words = document(paths)
+    write_text(target, words)
     return [target]
 
 

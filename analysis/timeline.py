@@ -1,18 +1,31 @@
 """Timelines of profiled cases: the work on each rank's streams, and the host's scopes around it."""
 
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 
 import h5py
 import numpy as np
 import pandas as pd
+from pandas.api.types import is_numeric_dtype
 
 from . import intervals
 from .formatting import text
-from .result_file import opened, read_table, texts
+from .result_file import LONGEST, ResultError, opened, read_table, texts
 
 NCCL_KERNEL = r"(?:void )?nccl\w*Kernel"
+# The columns of a trace's tables that are read.
+NUMBERS = {
+    "activities": ("rank", "step", "kind", "stream", "name", "span", "begin", "end", "correlation",
+                   "bytes", "blocks"),
+    "spans": ("rank", "step", "scope", "operation", "begin", "end", "flops", "bytes", "elements"),
+    "steps": ("rank", "step", "begin", "end"),
+    "ranks": ("rank", "clock_offset", "clock_error", "lost"),
+    "devices": ("rank", "local_rank", "memory_bytes"),
+}  # fmt: skip
+TEXTS = {"spans": ("dtype",), "ranks": ("source",), "devices": ("device", "device_kind")}
+TIMES = ("begin", "end", "clock_offset", "clock_error")
 EVENTS = "events"  # the source of profiles without launches: the CPU, and GPUs without CUPTI
 
 
@@ -94,16 +107,18 @@ def read(path: Path) -> list[Timeline]:
 def read_case(path: Path, file: h5py.File, name: str) -> Timeline:
     case = file["cases"][name]
     group = case["trace"]
-    tables = {part: read_table(path, group[part])[0] for part in ("spans", "ranks", "steps")}
-    spans, activities = tables["spans"], read_table(path, group)[0]
-    spans["path"] = texts(group["scopes/path"])[spans["scope"]]
-    activities["kind"] = texts(group["kinds/kind"])[activities["kind"]]
-    activities["short_name"] = texts(group["names/short_name"])[activities["name"]]
-    activities["name"] = texts(group["names/name"])[activities["name"]]
-    devices = ranks_of(path, file, case).set_index("rank")
+    spans, ranks, steps = (checked(path, group[part], part) for part in ("spans", "ranks", "steps"))
+    activities = checked(path, group, "activities")
+    spans["path"] = looked_up(path, group["scopes/path"], spans["scope"])
+    activities["kind"] = looked_up(path, group["kinds/kind"], activities["kind"])
+    activities["short_name"] = looked_up(path, group["names/short_name"], activities["name"])
+    activities["name"] = looked_up(path, group["names/name"], activities["name"])
+    own_ranks = f"runs/{text(case.attrs.get('run'))}/ranks"  # of the launch that measured the case
+    devices = checked(path, file[own_ranks if own_ranks in file else "ranks"], "devices")
+    devices = devices.set_index("rank")
     return Timeline(
         case=text(name),
-        created=text(case.attrs["created"]),
+        created=date(path, case),
         backend="nccl" if text(case.attrs.get("device")) == "cuda" else "mpi",
         ranks=[
             RankTimeline(
@@ -118,18 +133,43 @@ def read_case(path: Path, file: h5py.File, name: str) -> Timeline:
                 lost=row.lost,
                 activities=with_spans(rows_of(activities, row.rank), own_spans, row.source),
                 spans=own_spans,
-                steps=rows_of(tables["steps"], row.rank),
+                steps=rows_of(steps, row.rank),
             )
-            for row in tables["ranks"].itertuples()
+            for row in ranks.itertuples()
             for own_spans in [rows_of(spans, row.rank)]
         ],
     )
 
 
-def ranks_of(path: Path, file: h5py.File, case: h5py.Group) -> pd.DataFrame:
-    """The ranks of the launch that measured the case."""
-    own = f"runs/{text(case.attrs.get('run'))}/ranks"
-    return read_table(path, file[own] if own in file else file["ranks"])[0]
+def checked(path: Path, group: h5py.Group, kind: str) -> pd.DataFrame:
+    """The table, all of whose numbers are finite. Raises ResultError."""
+    table, _ = read_table(path, group)
+    for name in (*NUMBERS[kind], *TEXTS.get(kind, ())):
+        place = f"{path}: {group.name}/{name}"
+        if name not in table:
+            raise ResultError(f"{place} is missing")
+        if is_numeric_dtype(table[name]) != (name in NUMBERS[kind]):
+            raise ResultError(f"{place} has texts for numbers, or numbers for texts")
+        if name in NUMBERS[kind]:
+            most = LONGEST if name in TIMES else np.finfo(float).max
+            if wrong := [value for value in table[name] if not -most <= value <= most]:
+                raise ResultError(f"{place} has {wrong[0]}")
+    return table
+
+
+def looked_up(path: Path, words: h5py.Dataset, indices: pd.Series) -> np.ndarray:
+    if not indices.between(0, len(words) - 1).all():
+        raise ResultError(f"{path}: {words.name} has no row for some of those that refer to it")
+    return texts(words)[indices]
+
+
+def date(path: Path, case: h5py.Group) -> str:
+    created = text(case.attrs.get("created"))
+    try:
+        datetime.fromisoformat(created)
+    except ValueError:
+        raise ResultError(f"{path}: {case.name}: created is '{created}', no date") from None
+    return created
 
 
 def rows_of(table: pd.DataFrame, rank: int) -> pd.DataFrame:

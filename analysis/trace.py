@@ -12,6 +12,7 @@ from .device_events import device_events
 from .host_events import host_events
 from .output import write_text
 from .result_file import ResultError
+from .results import as_written
 from .timeline import RankTimeline, Timeline
 from .trace_events import Place, in_nanoseconds
 
@@ -31,7 +32,8 @@ def write(paths: Sequence[Path], output: Path) -> list[Path]:
             if one.case in cases:
                 raise ResultError(f"{path}: case {one.case} is in another file too: choose one")
             cases[one.case] = one
-    return [path for one in cases.values() for path in write_case(one, output)]
+    with as_written(paths):
+        return [path for one in cases.values() for path in write_case(one, output)]
 
 
 def write_case(case: Timeline, output: Path) -> list[Path]:
@@ -42,8 +44,12 @@ def write_case(case: Timeline, output: Path) -> list[Path]:
         traces[f"{name}.json"] = case.ranks
     for file_name, ranks in traces.items():
         written.append(output.with_name(file_name))
-        write_text(written[-1], json.dumps(trace(case, ranks, file_name), ensure_ascii=False))
+        write_text(written[-1], dumped(trace(case, ranks, file_name)))
     return written
+
+
+def dumped(trace: dict[str, Any]) -> str:
+    return json.dumps(trace, ensure_ascii=False, allow_nan=False)
 
 
 def trace(case: Timeline, ranks: Sequence[RankTimeline], name: str) -> dict[str, Any]:

@@ -296,3 +296,43 @@ def test_the_same_case_twice_is_refused(make_profile, tmp_path, capsys):
     path = make_profile()
     again = shutil.copy(path, tmp_path / "again.h5")
     assert "in another file too" in refused(capsys, path, again, "--output", tmp_path / "t")
+
+
+def put(file, name, value):
+    """Replaces a value of a column, or all of it by texts."""
+    place = f"cases/case-000/trace/{name}"
+    values = list(file[place][:])
+    del file[place]
+    file[place] = [value] * len(values) if isinstance(value, str) else [value, *values[1:]]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("begin", float("nan"), "begin has nan"),
+        ("end", 1e300, "end has 1e+300"),
+        ("bytes", float("inf"), "bytes has inf"),
+        ("stream", "first", "stream has texts for numbers, or numbers for texts"),
+        ("spans/flops", float("nan"), "spans/flops has nan"),
+        ("ranks/clock_offset", float("nan"), "ranks/clock_offset has nan"),
+        ("ranks/clock_error", -float("inf"), "ranks/clock_error has -inf"),
+        ("name", 10**9, "names/short_name has no row for some of those that refer to it"),
+        ("kind", -1, "kinds/kind has no row for some of those that refer to it"),
+    ],
+)
+def test_odd_values_are_refused_with_their_place(make_profile, tmp_path, capsys, name, value, says):
+    path = make_profile()
+    with h5py.File(path, "r+") as file:
+        put(file, name, value)
+    said = refused(capsys, path, "--output", tmp_path / "t")
+    assert said == f"analysis: {path}: /cases/case-000/trace/{says}"
+
+
+@pytest.mark.parametrize("created", ["yesterday", "", 5.0])
+def test_a_date_that_is_none(make_profile, tmp_path, capsys, created):
+    path = make_profile()
+    with h5py.File(path, "r+") as file:
+        file["cases/case-000"].attrs["created"] = created
+    said = refused(capsys, path, "--output", tmp_path / "t")
+    assert said.startswith(f"analysis: {path}: /cases/case-000: created is '")
+    assert said.endswith("', no date")
