@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from errno import EACCES, ELOOP, ENAMETOOLONG, EPERM
+from errno import EACCES, EDQUOT, EFBIG, ELOOP, ENAMETOOLONG, ENOSPC, EPERM
 from functools import cache
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from .formatting import printable, text
 
 SCHEMA_VERSIONS = ("1", "2")
 MAX_DECOMPRESSED = 4 << 30  # bytes
+FULL = (EDQUOT, EFBIG, ENOSPC)  # of the folder for temporary files
 # With these at 1, NCCL does without a transport that the machine has.
 TRANSPORT_SWITCHES = ("NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE", "NCCL_IB_DISABLE")
 SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
@@ -46,7 +47,7 @@ def stem(path: Path) -> str:
 @contextmanager
 def opened(path: Path) -> Iterator[h5py.File]:
     """Opens a result file of any experiment, also compressed (.xz). Raises ResultError if it is not
-    one or cannot be read."""
+    one or cannot be read; OSError if there is no room to decompress it."""
     try:
         refuse_pipe(path)
         path.open("rb").close()
@@ -64,6 +65,8 @@ def opened(path: Path) -> Iterator[h5py.File]:
     except MemoryError:
         raise ResultError(f"{path}: needs more memory than there is") from None
     except OSError as error:
+        if error.errno in FULL:
+            raise
         raise unreadable(path, error) from None
     except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError):
         raise ResultError(f"{path}: cannot be read: it is not as paceline writes it") from None
@@ -104,6 +107,9 @@ def decompress(path: Path, *_state: int) -> Path:
                     )
     except (EOFError, lzma.LZMAError) as error:
         raise OSError(str(error)) from None
+    except OSError as error:
+        temporary_files.remove(plain)
+        raise OSError(error.errno, error.strerror, str(plain)) from None
     return plain
 
 

@@ -1,5 +1,6 @@
 """`python3 -m analysis`: files written, messages and exit codes."""
 
+import lzma
 import os
 import re
 import resource
@@ -462,3 +463,24 @@ def test_an_output_that_cannot_be_written(good, capsys):
 )
 def test_wrong_use(capsys, arguments, words):
     assert words in refused(capsys, *arguments)
+
+
+def test_a_full_folder_for_temporary_files(good, tmp_path, capsys, monkeypatch):
+    packed = tmp_path / "a.h5.xz"
+    packed.write_bytes(lzma.compress(good.read_bytes()))
+    folder = tmp_path / "tmp"
+    folder.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (5000, limits[1]))
+    try:
+        with pytest.raises(SystemExit) as stopped:
+            main(["tables", str(packed), "--output", str(tmp_path / "t.md")])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert stopped.value.code == 6
+    said = capsys.readouterr().err
+    assert re.fullmatch(
+        rf"analysis: {folder}/paceline-\w+\.h5: cannot be written: File too .*\n", said
+    )
+    assert not list(folder.iterdir())
