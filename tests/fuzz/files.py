@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,6 +26,14 @@ from mutations import mutate  # noqa: E402
 
 PROGRAM = ROOT / "build" / "paceline"
 PATIENCE = 120  # seconds
+REFERENCE = ROOT / "results" / "reference"
+PUBLISHED = (
+    "attention-leaderboard-h200.h5", "collectives-single-node-h200.h5", "strong-ddp-2-h200.h5.xz",
+    "ddp-predict-h200.h5.xz", "zero-course-h200.h5", "model-memory-timeline-h200.h5.xz",
+    "precision-course-h200.h5.xz", "model-compile-peers-modes-h200.h5.xz",
+    "attention-flash4-h200.jsonl", "collective-peers-h200.jsonl", "data-parallel-peers-h200.jsonl",
+    "plan-xl-h200.jsonl", "plan-check-ddp-course-h200.jsonl",
+)  # fmt: skip
 ONCE = ("--device", "cpu", "--warmup", "0", "--steps", "1", "--quiet")
 TINY = ("model", "--size", "tiny", *ONCE)
 # Internals of HDF5, C++ and Python, which no message may contain.
@@ -104,9 +112,11 @@ def serve_analysis() -> None:
 
 @dataclass
 class Whole:
-    """Valid files to mutate: one of two cases, one file of each case, and one of weights."""
+    """Valid files to mutate: one of two cases, one file of each case, and one of weights. Those of
+    other experiments, which only the analysis reads, are published ones."""
 
     folder: Path
+    of_analysis: list[Path] = field(default_factory=list)
 
     def make(self) -> None:
         def run(*args: object) -> None:
@@ -117,6 +127,11 @@ class Whole:
         run(*TINY, "--context", "8", "--output", "one.h5")
         run(*TINY, "--context", "16", "--output", "two.h5")
         run(*TINY, "--context", "8", "--output", "dumped.h5", "--dump", "weights.h5")
+        run(
+            *TINY, "--context", "8", "--profile", "1", "--memory-timeline", "--output", "profile.h5"
+        )
+        names = ("whole.h5", "profile.h5")
+        self.of_analysis = [*map(self.folder.joinpath, names), *map(REFERENCE.joinpath, PUBLISHED)]
 
     def copy(self, name: str, to: Path) -> Path:
         shutil.copy(self.folder / name, to)
@@ -204,7 +219,26 @@ def tokens(whole: Whole, folder: Path, change: Callable[[Path], None], chance: r
 READERS = (compare, plan, merge, resume, load, tokens)
 
 
-def fuzz(seed: int, whole: Whole, analysis: Analysis, folder: Path) -> Iterator[str]:
+# Verbs of the analysis with their outputs; those that read the timelines of profiles, and of
+# bench/peers/, are drawn more often where there are some.
+VERBS = [("tables", "t.md"), ("tables", "t.tex"), ("tables", "t.csv"), ("figures", "f.png"),
+         ("figures", "f.svg"), ("report", "r.html"), ("report", "r.md"), ("trace", "t"),
+         ("snapshot", "s"), ("peers", "p.md")]  # fmt: skip
+OF_TIMELINES = [("trace", "t"), ("snapshot", "s"), ("figures", "f.svg")]
+OF_PEERS = [("peers", "p.md"), ("report", "r.md")]
+
+
+def unreadable(folder: Path, verb: str) -> str:
+    """What is wrong with what was written."""
+    for path in folder.glob("t.*.json") if verb == "trace" else ():
+        if re.search(r"\b(NaN|Infinity)\b", path.read_text()):
+            return f"{path.name} is no JSON"
+    return ""
+
+
+def fuzz(
+    seed: int, whole: Whole, analysis: Analysis, folder: Path, with_program: bool
+) -> Iterator[str]:
     """Yields one line per fault of this seed."""
     chance = random.Random(seed)
     said = []
@@ -212,25 +246,30 @@ def fuzz(seed: int, whole: Whole, analysis: Analysis, folder: Path) -> Iterator[
     def change(path: Path) -> None:
         said.append(mutate(path, chance))
 
-    for reader in chance.sample(READERS, 2):
+    for reader in chance.sample(READERS, 2) if with_program else ():
         inner = folder / reader.__name__
         inner.mkdir()
         done, wrong = reader(whole, inner, change, chance)
         if wrong:
             yield f"{seed} {reader.__name__}: {said[-1]}: {wrong}: {done.err.strip()[-600:]}"
-    path = whole.copy("whole.h5", folder / "bad.h5")
+    source = chance.choice(whole.of_analysis)
+    suffix = "".join(source.suffixes)
+    path = Path(shutil.copy(source, folder / f"bad{suffix}"))
     change(path)
-    verb, output = chance.choice([("tables", "t.md"), ("tables", "t.csv"), ("figures", "f.png"),
-                                  ("trace", "t"), ("snapshot", "s")])  # fmt: skip
+    verbs = (
+        VERBS + OF_TIMELINES * (source.name == "profile.h5") + OF_PEERS * ("peers" in source.name)
+    )
+    verb, output = chance.choice(verbs)
     done = analysis.start(verb, path, "--output", folder / output)
-    wrong = complaint(done, {0, 2}, "analysis: ", "bad.h5")
+    wrong = complaint(done, {0, 2}, "analysis: ", path.name) or unreadable(folder, verb)
     if wrong:
-        yield f"{seed} analysis {verb}: {said[-1]}: {wrong}: {done.err.strip()[-600:]}"
+        yield (f"{seed} analysis {verb} {output} {source.name}: {said[-1]}: {wrong}: "
+               f"{done.err.strip()[-2000:]}")  # fmt: skip
     if {entry.name for entry in folder.parent.iterdir()} != {folder.name, whole.folder.name}:
         yield f"{seed}: {said}: a file was written outside of the folder"
 
 
-def faults(seeds: range) -> Iterator[str]:
+def faults(seeds: range, with_program: bool) -> Iterator[str]:
     analysis = Analysis()
     with tempfile.TemporaryDirectory() as name:
         os.environ["PACELINE_CACHE"] = name
@@ -241,7 +280,7 @@ def faults(seeds: range) -> Iterator[str]:
         for seed in seeds:
             folder = root / "seed"
             folder.mkdir()
-            yield from fuzz(seed, whole, analysis, folder)
+            yield from fuzz(seed, whole, analysis, folder, with_program)
             shutil.rmtree(folder)
     analysis.close()
 
@@ -250,13 +289,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=100)
     parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--analysis", action="store_true", help="only python3 -m analysis")
     parser.add_argument("--serve-analysis", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve_analysis:
         serve_analysis()
         return 0
     count = 0
-    for line in faults(range(options.first, options.first + options.runs)):
+    for line in faults(range(options.first, options.first + options.runs), not options.analysis):
         print(line, flush=True)
         count += 1
     print(f"{options.runs} seeds from {options.first}: {count} faults")
