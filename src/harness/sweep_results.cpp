@@ -120,6 +120,7 @@ SweepResults::SweepResults(const Experiment& experiment, const RunOptions& optio
       options_(options),
       run_(std::move(run)),
       file_(output_path(options, experiment.name()), existing(options), experiment.name()) {
+  run_.previous = file_.newest_run();
   for (const std::string& damage : file_.damaged()) write_to(stderr, "warning: {}\n", damage);
 }
 
@@ -142,7 +143,7 @@ std::string SweepResults::finish(const std::vector<std::string>& ids, bool compl
   if (rows_.empty()) return {};
   std::vector<Table> closing = experiment_.closing_tables(rows_);
   for (Table& table : closing) describe(table.path, experiment_.factor_notes(), table.columns);
-  file_.merge(ids, complete, closing);
+  const std::string lost = file_.merge(ids, complete, closing);
   for (Table& table : profile_answers(rows())) {  // merge() has written these as well
     describe(table.path, experiment_.factor_notes(), table.columns);
     closing.push_back(std::move(table));
@@ -153,6 +154,7 @@ std::string SweepResults::finish(const std::vector<std::string>& ids, bool compl
     const std::string missing = unknown_columns(all, options_.table.columns);
     if (!missing.empty()) write_to(stderr, "warning: --columns: {}\n", missing);
   }
+  if (!lost.empty()) throw StoppedError(lost);
   return file_.path().string();
 }
 

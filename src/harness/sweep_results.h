@@ -36,7 +36,8 @@ class SweepResults {
   // Throws StoppedError if the case cannot be written.
   void add(std::size_t index, const CaseRecord& record);
   // Merges the file and prints the tables, with a warning if --columns names a column that no row
-  // has. Returns its path, "results/model.h5"; empty if no case is finished.
+  // has. Returns its path, "results/model.h5"; empty if no case is finished. Throws StoppedError
+  // like ResultFile::merge(), and if a case was lost.
   [[nodiscard]] std::string finish(const std::vector<std::string>& ids, bool complete);
 
  private:

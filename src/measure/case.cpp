@@ -16,6 +16,8 @@ void add_text(Fnv1a& hash, std::string_view text) {
   hash.add(0);  // so that "ab", "c" and "a", "bc" differ
 }
 
+constexpr std::size_t hash_digits = 8;
+
 bool is_kept(char c) {
   return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' ||
          c == '_';
@@ -36,8 +38,10 @@ std::string to_text(const Value& value) {
 
 bool is_case_id(std::string_view text) {
   constexpr std::size_t longest = 200;  // leaves room for the suffixes of file names
-  return !text.empty() && text.size() <= longest && !text.starts_with('.') &&
+  const std::string_view hash = text.substr(text.size() - std::min(text.size(), hash_digits));
+  return hash.size() == hash_digits && text.size() <= longest && !text.starts_with('.') &&
          !text.starts_with('-') &&
+         hash.find_first_not_of("0123456789abcdef") == std::string_view::npos &&
          std::all_of(text.begin(), text.end(), [](char c) { return is_kept(c) || c == '-'; });
 }
 
@@ -79,7 +83,7 @@ std::string Case::id(const std::vector<std::string>& named) const {
     add_text(hash, fmt::format("{}:{}", value.index(), to_text(value)));
   }
   const auto folded = static_cast<std::uint32_t>(hash.sum() ^ (hash.sum() >> 32U));
-  return fmt::format("{}{}{:08x}", readable, readable.empty() ? "" : "-", folded);
+  return fmt::format("{}{}{:0{}x}", readable, readable.empty() ? "" : "-", folded, hash_digits);
 }
 
 }  // namespace paceline

@@ -79,15 +79,6 @@ void show_run(const File& file, const std::string& run) {
   }
 }
 
-// The run that the root describes. The first files had no /runs: their run is named by the time of
-// creation.
-std::string newest_run(const File& file) {
-  if (file.has_attribute("run")) return file.text_attribute("run");
-  RunInfo run;
-  run.started = file.text_attribute("created");
-  return run.id();
-}
-
 std::string run_of_case(const File& file, const std::string& id) {
   const std::string run = file.group("cases").group(id).text_attribute("run");
   return run.empty() ? newest_run(file) : run;
@@ -188,6 +179,14 @@ Case of_version_1(const Case& old) {
 }
 
 }  // namespace
+
+// The first files had no /runs: their run is named by the time of creation.
+std::string newest_run(const File& file) {
+  if (file.has_attribute("run")) return file.text_attribute("run");
+  RunInfo run;
+  run.started = file.text_attribute("created");
+  return run.id();
+}
 
 std::vector<std::string> case_names(const File& file) {
   std::vector<std::string> names = file.group("cases").names();

@@ -31,6 +31,9 @@ auto reading(const std::filesystem::path& path, const Read& read) {
 // The members of /cases. Throws Hdf5Error for one that cannot be a file name.
 [[nodiscard]] std::vector<std::string> case_names(const hdf5::File& file);
 
+// The run that the root of a file describes.
+[[nodiscard]] std::string newest_run(const hdf5::File& file);
+
 // The summary row of a case with the column "run".
 [[nodiscard]] Row summary_row(const CaseRecord& record, const RunInfo& run);
 

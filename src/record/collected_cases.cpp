@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <climits>
 #include <system_error>
 #include <utility>
 
@@ -13,6 +14,7 @@
 #include "record/locked_folder.h"
 #include "record/split_file.h"
 #include "record/untrusted_file.h"
+#include "record/whole_file.h"
 
 namespace paceline {
 
@@ -20,15 +22,15 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Where files are split, each into a folder of its own; removed with its contents.
-class SplitFolder : NonCopyable {
+// The names of the parts of files that are split in a folder; removes the parts that are left.
+class Scratch : NonCopyable {
  public:
-  explicit SplitFolder(fs::path folder) : folder_(std::move(folder)) {}
-  ~SplitFolder() {
-    std::error_code ignored;
-    fs::remove_all(folder_, ignored);
+  explicit Scratch(fs::path folder) : folder_(std::move(folder)) {}
+  ~Scratch() { remove_temporaries(folder_); }
+  // What precedes the parts of the next file; see split().
+  [[nodiscard]] fs::path next() {
+    return temporary_in(folder_, fmt::format("{}-", count_++)).replace_extension();
   }
-  [[nodiscard]] fs::path next() { return folder_ / std::to_string(count_++); }
 
  private:
   fs::path folder_;
@@ -38,19 +40,22 @@ class SplitFolder : NonCopyable {
 // A file and the copies of its cases, which are safe to open.
 struct Parts {
   fs::path file;
-  fs::path folder;
+  fs::path before;
   std::vector<std::string> ids;
   std::string damage;  // why it could not be split; empty if it was
 
-  [[nodiscard]] fs::path part(const std::string& id) const { return folder / (id + ".h5"); }
+  [[nodiscard]] fs::path part(const std::string& id) const { return part_of(before, id); }
   [[nodiscard]] std::string experiment() const { return experiment_of(part(ids.front())); }
+  [[nodiscard]] std::string newest_run() const {
+    return hdf5::File::open(part("")).text_attribute("run");
+  }
 };
 
 // Throws OlderSchemaError.
-Parts parts_of(const fs::path& file, SplitFolder& scratch) {
+Parts parts_of(const fs::path& file, Scratch& scratch) {
   Parts parts{file, scratch.next(), {}, {}};
   try {
-    parts.ids = split_untrusted(file, parts.folder);
+    parts.ids = split_untrusted(file, parts.before);
   } catch (const OlderSchemaError&) {
     throw;
   } catch (const UsageError& error) {
@@ -75,6 +80,18 @@ std::string replace_by(const Parts& parts) {
   return "";
 }
 
+// A name beside F.h5 that no file and no folder has, as close to F.h5.<id>.damaged as possible.
+fs::path aside_name(const fs::path& path, const std::string& id) {
+  for (int n = 1;; ++n) {
+    const std::string end = n == 1 ? ".damaged" : fmt::format(".damaged.{}", n);
+    std::string name = fmt::format("{}.{}", path.filename().string(), id);
+    name.resize(std::min(name.size(), NAME_MAX - end.size()));
+    fs::path aside = path.parent_path() / (name + end);
+    std::error_code ignored;
+    if (!fs::exists(fs::symlink_status(aside, ignored))) return aside;
+  }
+}
+
 // Replaces case files by their parts. Renames those for which that is impossible, and returns a
 // line for each of these.
 std::vector<std::string> set_aside_damaged(const fs::path& path, const std::vector<Parts>& files) {
@@ -82,7 +99,7 @@ std::vector<std::string> set_aside_damaged(const fs::path& path, const std::vect
   for (const Parts& parts : files) {
     const std::string why = replace_by(parts);
     if (why.empty()) continue;
-    const fs::path aside = fmt::format("{}.{}.damaged", path.string(), parts.file.stem().string());
+    const fs::path aside = aside_name(path, parts.file.stem().string());
     fs::rename(parts.file, aside);
     lines.push_back(fmt::format("{}; it is now {}", why, aside.string()));
   }
@@ -119,20 +136,23 @@ void require_experiment(const fs::path& path, const std::vector<NamedExperiment>
 
 CollectedCases collect_case_files(const fs::path& path, const fs::path& folder,
                                   const std::string& experiment) {
-  SplitFolder scratch(folder / "split.tmp");
+  Scratch scratch(folder);
   std::vector<Parts> files;
   for (const fs::path& file : case_files(folder)) files.push_back(parts_of(file, scratch));
   std::vector<NamedExperiment> all;
-  for (const Parts& parts : files) {
-    if (!parts.ids.empty()) all.push_back({parts.file, parts.experiment()});
-  }
   CollectedCases found;
+  const auto add = [&](const Parts& parts) {
+    if (parts.ids.empty()) return;
+    all.push_back({parts.file, parts.experiment()});
+    found.newest_run = std::max(found.newest_run, parts.newest_run());
+  };
+  std::ranges::for_each(files, add);
   Parts whole{path, scratch.next(), {}, {}};
   if (fs::exists(path)) {
-    whole.ids = found.ids = split_untrusted(path, whole.folder);
-    found.fits = reading(path, [&] { return read_fits(whole.folder / "fits"); });
+    whole.ids = found.ids = split_untrusted(path, whole.before);
+    found.fits = reading(path, [&] { return read_fits(whole.part("")); });
+    add(whole);
   }
-  if (!whole.ids.empty()) all.push_back({path, whole.experiment()});
   require_experiment(path, all, experiment);
   require_one_experiment(all);
   found.damaged = set_aside_damaged(path, files);

@@ -23,7 +23,7 @@ std::span<const Description> descriptions() {
 
     {"runs/<run> attributes", "", "", "A run is one launch of the program: --resume adds one to a file."},
     {"runs/<run> attributes", "command", "text", "its command line, quoted for a shell"},
-    {"runs/<run> attributes", "started", "text", "when it started, ISO 8601, UTC; the group's name without - and :"},
+    {"runs/<run> attributes", "started", "text", "when it started, ISO 8601, UTC; the group's name without - and :, or the previous run's name with a + if the clock was set back"},
     {"runs/<run> attributes", "software_version", "text", "the commit of its paceline, with -dirty if its tree had changes"},
 
     {"environment", "", "", "Versions, and the environment variables of rank 0 that can change results; no others."},

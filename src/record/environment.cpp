@@ -129,7 +129,7 @@ std::string utc_now() {
 std::string RunInfo::id() const {
   std::string id = started;
   std::erase_if(id, [](char c) { return c == '-' || c == ':'; });
-  return id;
+  return previous.empty() || id > previous ? id : previous + "+";
 }
 
 bool changed_after(const std::string& run, const std::filesystem::path& file) {

@@ -27,7 +27,10 @@ struct RunInfo {
   std::vector<RankInfo> ranks;
   std::string started;  // ISO 8601, UTC, with milliseconds
 
-  // The name of its group in /runs: `started` without '-' and ':'.
+  std::string previous = {};  // the newest run that the file has already; empty: none
+
+  // The name of its group in /runs: `started` without '-' and ':'. Names sort by age: if the clock
+  // was set back since the previous run, a '+' follows the name of that one.
   [[nodiscard]] std::string id() const;
 };
 

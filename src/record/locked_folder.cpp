@@ -17,6 +17,7 @@
 
 #include "core/clock.h"
 #include "core/error.h"
+#include "record/whole_file.h"
 
 namespace paceline {
 
@@ -45,21 +46,23 @@ std::vector<fs::path> missing_parents(const fs::path& folder) {
   return missing;
 }
 
-// The entries of a folder for which wanted() is true, sorted; empty if there is no such folder.
+// The regular files of a folder for which wanted() is true, sorted; empty if there is no such
+// folder. A link is not a regular file.
 template <class Wanted>
-std::vector<fs::path> entries(const fs::path& folder, const Wanted& wanted) {
+std::vector<fs::path> files(const fs::path& folder, const Wanted& wanted) {
   std::vector<fs::path> found;
   std::error_code absent;
   for (const auto& entry : fs::directory_iterator(folder, absent)) {
-    if (wanted(entry.path())) found.push_back(entry.path());
+    if (fs::is_regular_file(entry.symlink_status(absent)) && wanted(entry.path()))
+      found.push_back(entry.path());
   }
   std::sort(found.begin(), found.end());
   return found;
 }
 
-void remove_with_contents(const std::vector<fs::path>& paths) {
+void remove_files(const std::vector<fs::path>& paths) {
   std::error_code ignored;
-  for (const fs::path& path : paths) fs::remove_all(path, ignored);
+  for (const fs::path& path : paths) fs::remove(path, ignored);
 }
 
 }  // namespace
@@ -72,30 +75,39 @@ bool still_named(int descriptor, const fs::path& name) {
 }
 
 std::vector<fs::path> case_files(const fs::path& folder) {
-  return entries(folder, [](const fs::path& path) { return path.extension() == ".h5"; });
+  return files(folder, [](const fs::path& path) { return path.extension() == ".h5"; });
 }
+
+void remove_temporaries(const fs::path& folder) { remove_files(files(folder, is_temporary)); }
 
 LockedFolder::LockedFolder(fs::path folder, double patience)
     : folder_(std::move(folder)), made_parents_(missing_parents(folder_)) {
+  if (std::error_code ignored; fs::is_symlink(folder_, ignored)) {
+    throw UsageError(
+        fmt::format("{} is a symbolic link: remove it or name another --output; "
+                    "the result file itself may be a link",
+                    folder_.string()));
+  }
   try {
     lock(patience);
   } catch (...) {
     remove_what_is_empty();
     throw;
   }
-  // Partial files of a killed run.
-  remove_with_contents(
-      entries(folder_, [](const fs::path& path) { return path.extension() == ".tmp"; }));
+  remove_temporaries(folder_);
 }
 
 LockedFolder::~LockedFolder() {
   if (lock_ < 0) return;
-  if (entries(folder_, [](const fs::path&) { return true; }).size() == 1) unlock_and_remove();
+  std::error_code ignored;
+  if (std::distance(fs::directory_iterator(folder_, ignored), {}) == 1) unlock_and_remove();
   if (lock_ >= 0) close(lock_);
 }
 
-void LockedFolder::remove() {
-  remove_with_contents(case_files(folder_));  // and nothing that a user has put there
+bool LockedFolder::is_locked() const { return still_named(lock_, folder_ / lock_name); }
+
+void LockedFolder::remove(const std::vector<fs::path>& files) {
+  remove_files(files);
   unlock_and_remove();
 }
 
@@ -103,7 +115,8 @@ void LockedFolder::remove() {
 // may create its own lock file; the folder is kept in that case.
 void LockedFolder::unlock_and_remove() {
   std::error_code ignored;
-  fs::remove(folder_ / lock_name, ignored);
+  const fs::path name = folder_ / lock_name;
+  if (is_locked() && fs::is_empty(name, ignored)) fs::remove(name, ignored);
   remove_what_is_empty();
   close(lock_);
   lock_ = -1;
@@ -127,7 +140,7 @@ bool LockedFolder::try_lock() {
   fs::create_directories(folder_, error);
   if (error) throw_unwritable_folder(folder_, error.message());
   const fs::path name = folder_ / lock_name;
-  const int descriptor = open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  const int descriptor = open(name.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
   if (descriptor < 0) {
     if (errno == ENOENT) return false;
     throw_unwritable_folder(folder_, std::generic_category().message(errno));

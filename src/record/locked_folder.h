@@ -1,6 +1,7 @@
 #pragma once
 // The folder of a running sweep's case files, and the lock that lets one run at a time use it:
-// flock on its file .lock, which the kernel releases however the process ends.
+// flock on its file .lock, which the kernel releases however the process ends. Only files that a
+// run has written are removed from it.
 
 #include <filesystem>
 #include <vector>
@@ -14,15 +15,18 @@ class LockedFolder : NonCopyable {
   // How long to wait for the lock: a run that is being killed takes a while to end.
   static constexpr double default_patience = 10;  // seconds
 
-  // Creates the folder and missing parents, and waits for the lock. Throws UsageError if the folder
-  // cannot be created or another run keeps the lock.
+  // Creates the folder and missing parents, waits for the lock, and removes the temporary files of
+  // a killed run. Throws UsageError if the folder is a symbolic link or cannot be created, or if
+  // another run keeps the lock.
   explicit LockedFolder(std::filesystem::path folder, double patience = default_patience);
   // Removes the folder and the parents that it created, if they are empty.
   ~LockedFolder();
 
   [[nodiscard]] const std::filesystem::path& path() const { return folder_; }
-  // Removes the case files, and the folder unless it has other files.
-  void remove();
+  // Whether the folder is the one that was locked: nobody has removed or replaced it or its lock.
+  [[nodiscard]] bool is_locked() const;
+  // Removes these files, and the folder unless it has others. Releases the lock.
+  void remove(const std::vector<std::filesystem::path>& files);
 
  private:
   void lock(double patience);
@@ -39,7 +43,10 @@ class LockedFolder : NonCopyable {
 // or replaced the folder, and a lock on an unlinked file excludes no other run.
 [[nodiscard]] bool still_named(int descriptor, const std::filesystem::path& name);
 
-// The case files (*.h5) in a folder, sorted by name; empty if there is no such folder.
+// The case files in a folder, sorted by name: regular files *.h5. Empty if there is no such folder.
 [[nodiscard]] std::vector<std::filesystem::path> case_files(const std::filesystem::path& folder);
+
+// Removes the files named by temporary_in() (whole_file.h).
+void remove_temporaries(const std::filesystem::path& folder);
 
 }  // namespace paceline

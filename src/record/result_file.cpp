@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -21,11 +22,11 @@ namespace fs = std::filesystem;
 
 namespace {
 
-fs::path folder_of(const fs::path& path) { return path.string() + ".cases"; }
+constexpr const char* folder_lost = "the folder of its cases was removed or replaced meanwhile";
 
-[[noreturn]] void throw_unwritable(const fs::path& path, const std::error_code& error,
+[[noreturn]] void throw_unwritable(const fs::path& path, const std::string& why,
                                    const std::string& then) {
-  throw StoppedError(fmt::format("cannot write {}: {}; {}", path.string(), error.message(), then));
+  throw StoppedError(fmt::format("cannot write {}: {}; {}", path.string(), why, then));
 }
 
 // The files in the order of `ids`, followed by the others, by name.
@@ -38,19 +39,27 @@ std::vector<fs::path> ordered(std::vector<fs::path> files, const std::vector<std
   return files;
 }
 
-void merge_folder(const fs::path& path, LockedFolder& folder, const std::vector<std::string>& ids,
-                  bool complete, const std::vector<Table>& tables) {
-  const std::vector<fs::path> files = ordered(case_files(folder.path()), ids);
+// F.h5 is not replaced if it is no longer `as_found`; nullopt: it may be another one.
+void merge_files(const fs::path& path, const std::optional<FileState>& as_found,
+                 LockedFolder& folder, const std::vector<fs::path>& files, bool complete,
+                 const std::vector<Table>& tables) {
   if (!files.empty()) {
     const hdf5::File merged = merged_file(files, complete, tables);
-    if (const auto error = write_whole(path, folder.path() / "merged.tmp", merged.image())) {
+    if (as_found && state_of(path) != *as_found) {
       throw_unwritable(
-          path, error,
+          path, "another program has written it meanwhile",
+          fmt::format("finished cases are in {}: move the other file away and give --resume",
+                      folder.path().string()));
+    }
+    if (const auto error =
+            write_whole(path, temporary_in(folder.path(), "merged"), merged.image())) {
+      throw_unwritable(
+          path, error.message(),
           "make room there: finished cases are kept, and --resume continues from them");
     }
     flush_folder(path.parent_path());  // before the case files are removed
   }
-  folder.remove();
+  folder.remove(files);
 }
 
 void remove_file(const fs::path& path) {
@@ -80,7 +89,8 @@ fs::path writable_path(const fs::path& path, ResultFile::Existing existing) {
 }  // namespace
 
 ResultFile::ResultFile(const fs::path& path, Existing existing, const std::string& experiment)
-    : path_(writable_path(path, existing)), folder_(folder_of(path_)) {
+    : path_(writable_path(path, existing)), folder_(cases_folder(path_)) {
+  if (existing != Existing::replace) as_found_ = state_of(path_);
   const std::vector<fs::path> cases = case_files(folder_.path());
   switch (existing) {
     case Existing::refuse:
@@ -93,13 +103,19 @@ ResultFile::ResultFile(const fs::path& path, Existing existing, const std::strin
       }
       break;
     case Existing::replace:
-      for (const fs::path& file : cases) remove_file(file);
+      for (const fs::path& file : cases) {
+        if (is_case_id(file.stem().string())) remove_file(file);
+      }
       replaces_ = fs::exists(path_);
       break;
     case Existing::resume: {
       CollectedCases found = collect_case_files(path_, folder_.path(), experiment);
       damaged_ = std::move(found.damaged);
+      newest_run_ = std::move(found.newest_run);
       fits_ = std::move(found.fits);
+      for (const fs::path& file : case_files(folder_.path())) {
+        sizes_.emplace(file.stem().string(), fs::file_size(file));
+      }
       break;
     }
   }
@@ -110,10 +126,9 @@ fs::path ResultFile::case_path(const std::string& id) const {
 }
 
 bool ResultFile::has(const std::string& id, const Case& factors, Kept kept) const {
-  const fs::path path = case_path(id);
-  if (!fs::exists(path)) return false;
+  if (!sizes_.contains(id)) return false;
   try {
-    const hdf5::File file = open_result_file(path);
+    const hdf5::File file = open_result_file(case_path(id));
     const std::string status = file.group("cases").group(id).text_attribute("status");
     const auto theirs = read_factors(file, id).factors();
     return (kept == Kept::any || status == "ok" || status == "skipped") &&
@@ -157,47 +172,77 @@ void ResultFile::write(const CaseRecord& record, const RunInfo& run) {
   }
   const fs::path path = case_path(record.id);
   const hdf5::File file = case_file(record, run);
-  const std::error_code error = write_whole(path, path.string() + ".tmp", file.image());
-  if (!error) {
-    if (std::exchange(replaces_, false)) remove_file(path_);
-    return;
+  const std::string_view bytes = file.image();
+  std::string why = folder_lost;
+  if (folder_.is_locked()) {
+    const auto error = write_whole(path, temporary_in(folder_.path(), record.id), bytes);
+    if (!error) {
+      sizes_[record.id] = bytes.size();
+      if (std::exchange(replaces_, false)) remove_file(path_);
+      return;
+    }
+    why = error.message();
   }
-  const fs::path elsewhere = write_elsewhere(path.filename(), file.image());
+  const fs::path elsewhere = write_elsewhere(path.filename(), bytes);
   throw_unwritable(
-      path, error,
+      path, why,
       elsewhere.empty()
           ? fmt::format(
                 "no temporary folder can be written either; all that is left of the case: {}",
                 json_line(summary_row(record)))
-          : fmt::format("the case is in {}: make room, move it to {}/ and give --resume",
-                        elsewhere.string(), folder_.path().string()));
+          : fmt::format("the case is in {}: {}move it to {}/ and give --resume", elsewhere.string(),
+                        why == folder_lost ? "" : "make room, ", folder_.path().string()));
 }
 
-void ResultFile::merge(const std::vector<std::string>& ids, bool complete,
-                       const std::vector<Table>& tables) {
-  merge_folder(path_, folder_, ids, complete, with_earlier(tables, fits_));
+std::string ResultFile::merge(const std::vector<std::string>& ids, bool complete,
+                              const std::vector<Table>& tables) {
+  const std::string folder = folder_.path().string();
+  if (!folder_.is_locked()) {
+    throw_unwritable(path_, folder_lost, fmt::format("cases that are left are in {}", folder));
+  }
+  std::vector<fs::path> files;
+  std::vector<std::string> lost;
+  for (const auto& [id, size] : sizes_) {
+    std::error_code gone;
+    const bool intact = fs::file_size(case_path(id), gone) == size;
+    intact ? files.push_back(case_path(id)) : lost.push_back(id);
+  }
+  std::string why;
+  if (!lost.empty()) {
+    why =
+        fmt::format("{}.h5{} of {} was removed or changed while the sweep ran", lost.front(),
+                    lost.size() == 1 ? "" : fmt::format(" (and {} more)", lost.size() - 1), folder);
+    // F.h5 may be all that is left of these cases.
+    if (fs::exists(path_))
+      throw_unwritable(path_, why, fmt::format("--resume continues from it and {}", folder));
+  }
+  merge_files(path_, as_found_, folder_, ordered(files, ids), complete && lost.empty(),
+              with_earlier(tables, fits_));
+  return lost.empty() ? "" : why + "; --resume measures it again";
 }
 
 std::vector<std::string> merge_after_crash(const fs::path& path) {
   const fs::path file = result_path(path, "merge");  // F.h5 need not exist
-  const fs::path cases = folder_of(file);
+  const fs::path cases = cases_folder(file);
   if (case_files(cases).empty()) {
     throw UsageError(fmt::format("{} {}: there is nothing to merge", cases.string(),
                                  fs::exists(cases) ? "holds no finished case" : "does not exist"));
   }
   LockedFolder folder(cases);
+  const FileState as_found = state_of(file);
   const CollectedCases found = collect_case_files(file, folder.path(), "");
-  merge_folder(file, folder, found.ids, false, found.fits);
+  merge_files(file, as_found, folder, ordered(case_files(folder.path()), found.ids), false,
+              found.fits);
   return found.damaged;
 }
 
 void require_merged(const fs::path& path) {
   std::error_code ignored;
-  if (fs::exists(path, ignored) || case_files(folder_of(path)).empty()) return;
+  if (fs::exists(path, ignored) || case_files(cases_folder(path)).empty()) return;
   throw UsageError(
       fmt::format("{} does not exist, but {} holds finished cases of a run that did "
                   "not end: make it with paceline merge {}",
-                  path.string(), folder_of(path).string(), path.string()));
+                  path.string(), cases_folder(path).string(), path.string()));
 }
 
 }  // namespace paceline

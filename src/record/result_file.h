@@ -1,11 +1,14 @@
 #pragma once
 // The results of a sweep on disk. While the sweep runs, each case is F.h5.cases/<id>.h5: written
 // under a temporary name, closed, renamed, so that kill -9 loses no finished case and no file needs
-// repair. merge() makes F.h5 of them in the same way and removes the folder. Only rank 0 uses this
-// class.
+// repair. merge() makes F.h5 of them in the same way and removes the folder. What others have done
+// to the files meanwhile is found and reported; nothing of theirs is replaced, removed or merged.
+// Only rank 0 uses this class.
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,6 +17,7 @@
 #include "record/case_record.h"
 #include "record/environment.h"
 #include "record/locked_folder.h"
+#include "record/whole_file.h"
 
 namespace paceline {
 
@@ -42,27 +46,36 @@ class ResultFile {
   // The tables of a case at these paths, as far as it has them.
   [[nodiscard]] std::vector<Table> tables(const std::string& id,
                                           std::span<const std::string_view> paths) const;
-  // Throws StoppedError if the case cannot be written (a full disk); the message says where the
-  // case was written instead, in a folder for temporary files.
+  // Throws StoppedError if the case cannot be written (a full disk) or the folder is no longer the
+  // one that was locked; the message says where the case was written instead, in a folder for
+  // temporary files.
   void write(const CaseRecord& record, const RunInfo& run);
-  // Writes F.h5 from all case files, in the order of `ids`, then by name, and removes the folder.
-  // Fits of an F.h5 that was resumed stay unless `tables` replaces them. Without a case it writes
-  // no F.h5. If F.h5 cannot be written, throws StoppedError and keeps the case files. Must be the
-  // last call: it releases the lock. `tables`: those of the whole sweep.
-  void merge(const std::vector<std::string>& ids, bool complete,
-             const std::vector<Table>& tables = {});
+  // Writes F.h5 from the case files that this run found or wrote, in the order of `ids`, then by
+  // name, and removes them and the folder. Fits of an F.h5 that was resumed stay unless `tables`
+  // replaces them. Without a case it writes no F.h5. Returns a line about case files that were
+  // removed or changed meanwhile, without which F.h5 is not complete; empty if there are none.
+  // Throws StoppedError and keeps the case files if F.h5 cannot be written, if another program has
+  // written it or replaced the folder, or if it exists and case files are missing. Must be the last
+  // call: it releases the lock. `tables`: those of the whole sweep.
+  std::string merge(const std::vector<std::string>& ids, bool complete,
+                    const std::vector<Table>& tables = {});
 
   // With symbolic links resolved.
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
   // A line for each case file that was set aside as F.h5.<id>.damaged.
   [[nodiscard]] const std::vector<std::string>& damaged() const { return damaged_; }
+  // The newest of the runs whose cases are kept; empty if there is none.
+  [[nodiscard]] const std::string& newest_run() const { return newest_run_; }
 
  private:
   [[nodiscard]] std::filesystem::path case_path(const std::string& id) const;
 
   std::filesystem::path path_;
   LockedFolder folder_;
+  std::optional<FileState> as_found_;            // F.h5 when it was locked, unless it is replaced
+  std::map<std::string, std::uintmax_t> sizes_;  // of the case files found or written, by id
   std::vector<std::string> damaged_;
+  std::string newest_run_;
   std::vector<Table> fits_;  // of F.h5 before it was resumed
   bool replaces_ = false;    // an F.h5 that is deleted once a case is written
 };

@@ -38,4 +38,6 @@ fs::path result_path(const fs::path& path, std::string_view command) {
   return target;
 }
 
+fs::path cases_folder(const fs::path& output) { return target_of(output).string() + ".cases"; }
+
 }  // namespace paceline

@@ -12,4 +12,7 @@ namespace paceline {
 [[nodiscard]] std::filesystem::path result_path(const std::filesystem::path& path,
                                                 std::string_view command);
 
+// The folder of the case files of a running sweep.
+[[nodiscard]] std::filesystem::path cases_folder(const std::filesystem::path& output);
+
 }  // namespace paceline

@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 namespace {
 
 void write(const fs::path& target, const hdf5::File& file) {
-  if (const auto error = write_whole(target, target.string() + ".tmp", file.image())) {
+  if (const auto error = write_whole(target, target, file.image())) {
     throw StoppedError(
         fmt::format("cannot write {}: {}; make room there", target.string(), error.message()));
   }
@@ -21,23 +21,27 @@ void write(const fs::path& target, const hdf5::File& file) {
 
 }  // namespace
 
-std::vector<std::string> split(const fs::path& path, const fs::path& folder) {
+fs::path part_of(const fs::path& before, const std::string& id) {
+  return before.string() + id + ".tmp";
+}
+
+std::vector<std::string> split(const fs::path& path, const fs::path& before) {
   const hdf5::File file = open_result_file(path);
   refuse_older_schema(path, file);
   const std::vector<Column> summary = read_summary(path);
   std::vector<std::string> ids = reading(path, [&] { return case_names(file); });
-  fs::create_directories(folder);
   for (const std::string& id : ids) {
     const hdf5::File one = reading(path, [&] { return extracted_case(file, summary, id); });
-    write(folder / (id + ".h5"), one);
+    write(part_of(before, id), one);
   }
   const hdf5::File fits = hdf5::File::in_memory();
   reading(path, [&] {
     for (const char* table : fitted_tables) {
       if (file.has(table)) fits.copy_from(file, table);
     }
+    fits.set_attribute("run", newest_run(file));
   });
-  write(folder / "fits", fits);
+  write(part_of(before, ""), fits);
   return ids;
 }
 

@@ -7,10 +7,15 @@
 
 namespace paceline {
 
-// Writes each case of the result file `path` as folder/<id>.h5, and its fits (fits.h) as
-// folder/fits, and returns the ids of the cases in the file's order. Creates the folder. Throws
-// OlderSchemaError, UsageError if a case cannot be read, and StoppedError if one cannot be written.
+// Where split() writes a case, and the fits: those of the case "".
+[[nodiscard]] std::filesystem::path part_of(const std::filesystem::path& before,
+                                            const std::string& id);
+
+// Writes each case of the result file `path` as part_of(before, id), and its fits (fits.h), and
+// with the name of its newest run, and
+// returns the ids of the cases in the file's order. Throws OlderSchemaError, UsageError if a case
+// cannot be read, and StoppedError if one cannot be written.
 [[nodiscard]] std::vector<std::string> split(const std::filesystem::path& path,
-                                             const std::filesystem::path& folder);
+                                             const std::filesystem::path& before);
 
 }  // namespace paceline

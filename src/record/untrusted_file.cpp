@@ -6,7 +6,6 @@
 #include <spawn.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -30,6 +29,7 @@
 #include "record/case_file.h"
 #include "record/hdf5.h"
 #include "record/split_file.h"
+#include "record/whole_file.h"
 
 namespace paceline {
 
@@ -156,7 +156,7 @@ int wait_for(pid_t child) {
   return status;
 }
 
-// Arguments: the file and, for split_option, the folder for its parts.
+// Arguments: the file and, for split_option, the path before the names of its parts.
 constexpr std::string_view read_option = "--read-everything";
 constexpr std::string_view split_option = "--read-and-split";
 
@@ -191,11 +191,11 @@ Verdict read_everything(const char* path) {
 }
 
 // Writes the ids, or the message of the error, to standard output.
-Verdict split_and_report(const char* path, const char* folder) {
+Verdict split_and_report(const char* path, const char* before) {
   Verdict verdict = readable;
   std::vector<std::string> lines;
   try {
-    lines = split(path, folder);
+    lines = split(path, before);
   } catch (const OlderSchemaError& error) {
     verdict = older_schema;
     lines = {error.what()};
@@ -238,21 +238,6 @@ struct Reading {
   int status;                      // of waitpid()
   std::vector<std::string> lines;  // of its standard output
 };
-
-// Differs after a file was written to or replaced.
-struct FileState {
-  ino_t inode = 0;
-  off_t size = 0;
-  std::pair<time_t, long> written;
-
-  [[nodiscard]] bool operator==(const FileState&) const = default;
-};
-
-FileState state_of(const std::filesystem::path& path) {
-  struct stat status {};
-  if (stat(path.c_str(), &status) != 0) return {};
-  return {status.st_ino, status.st_size, {status.st_mtim.tv_sec, status.st_mtim.tv_nsec}};
-}
 
 // Prints a line for files that take more than a few seconds.
 void announce_long_reading(const std::filesystem::path& path, off_t size) {
@@ -338,10 +323,10 @@ void require_readable(const std::filesystem::path& path) {
 }
 
 std::vector<std::string> split_untrusted(const std::filesystem::path& path,
-                                         const std::filesystem::path& folder) {
-  if (!needs_examination(path)) return split(path, folder);
+                                         const std::filesystem::path& before) {
+  if (!needs_examination(path)) return split(path, before);
   Reading reading =
-      read_in_child(path, {"paceline", std::string(split_option), path.string(), folder.string()});
+      read_in_child(path, {"paceline", std::string(split_option), path.string(), before.string()});
   require_sound(path, reading);
   return std::move(reading.lines);
 }

@@ -19,7 +19,7 @@ void require_readable(const std::filesystem::path& path);
 // split() (split_file.h) in the child process, so that this process opens only files that paceline
 // has just written. Throws what require_readable() and split() throw.
 [[nodiscard]] std::vector<std::string> split_untrusted(const std::filesystem::path& path,
-                                                       const std::filesystem::path& folder);
+                                                       const std::filesystem::path& before);
 
 // Called by main(): if the command line makes this process such a child, does its work and returns
 // the exit code. In a program that never calls this, such as a test, every file is trusted.

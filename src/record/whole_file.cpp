@@ -1,6 +1,7 @@
 #include "record/whole_file.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -49,6 +50,20 @@ bool is_same_file(const fs::path& a, const fs::path& b) {
   };
   const fs::path first = resolved(a);  // empty in a folder that cannot be searched
   return (!first.empty() && first == resolved(b)) || fs::equivalent(a, b, none);
+}
+
+FileState state_of(const fs::path& path) {
+  struct stat status {};
+  if (stat(path.c_str(), &status) != 0) return {};
+  return {status.st_ino, status.st_size, {status.st_mtim.tv_sec, status.st_mtim.tv_nsec}};
+}
+
+fs::path temporary_in(const fs::path& folder, const std::string& name) {
+  return folder / (".paceline-" + name + ".tmp");
+}
+
+bool is_temporary(const fs::path& path) {
+  return path.extension() == ".tmp" && path.filename().string().starts_with(".paceline-");
 }
 
 std::error_code write_whole(const fs::path& path, const fs::path& temporary,

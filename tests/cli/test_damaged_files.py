@@ -84,6 +84,28 @@ def test_merge_keeps_the_second_file_of_a_case_aside(paceline, tmp_path, whole):
         assert set(file["cases"]) == set(alone["cases"])
 
 
+def test_every_file_that_is_set_aside_has_a_name_of_its_own(paceline, tmp_path, whole):
+    folder = tmp_path / "out.h5.cases"
+    long = "c" * 250
+    (tmp_path / "out.h5.b.damaged.2").mkdir()
+    for n in range(3):
+        folder.mkdir()
+        shutil.copy(whole, folder / "a.h5")
+        for name in ("b", long):
+            (folder / f"{name}.h5").write_text(f"{n}")
+        done = paceline("merge", "out.h5")
+        assert done.code == 0, done.err
+    cut = f"out.h5.{long}"
+    expected = {
+        "out.h5.b.damaged": "0", "out.h5.b.damaged.3": "1", "out.h5.b.damaged.4": "2",
+        f"{cut[:247]}.damaged": "0", f"{cut[:245]}.damaged.2": "1", f"{cut[:245]}.damaged.3": "2",
+    }  # fmt: skip
+    aside = {path.name: path.read_text() for path in tmp_path.glob("*.damaged*") if path.is_file()}
+    assert aside == expected
+    with h5py.File(tmp_path / "out.h5") as file, h5py.File(whole) as alone:
+        assert set(file["cases"]) == set(alone["cases"])
+
+
 @pytest.mark.parametrize(("more", "says"), NOT_TO_FOLLOW)
 def test_what_hdf5_should_not_follow_is_refused(paceline, tmp_path, whole, more, says):
     path = Path(shutil.copy(whole, tmp_path / "bad.h5"))

@@ -264,3 +264,33 @@ def test_options_are_not_replaced_by_what_they_ask_for(paceline, tmp_path, outpu
     assert done.code == 2
     assert done.message == f"paceline: {output}: is the same file as --config; name another file"
     assert (tmp_path / "options.h5").read_text() == given
+
+
+@pytest.mark.parametrize("args", [(*TINY, "--output"), (*TINY, "--force", "--output"),
+                                  (*TINY, "--resume", "--output"), ("merge",)])  # fmt: skip
+def test_a_link_in_place_of_the_cases_folder_is_refused(paceline, tmp_path, args):
+    home = tmp_path / "home"
+    (home / "work.tmp").mkdir(parents=True)
+    for name in ("work.tmp/data", ".paceline-a.tmp", "mine.h5", "tiny-8-0123abcd.h5"):
+        (home / name).write_text("precious")
+    (tmp_path / "out.h5.cases").symlink_to("home")
+    before = sorted(tmp_path.rglob("*"))
+    done = paceline(*args, "out.h5")
+    assert done.code == 2
+    assert done.message.startswith("paceline: out.h5.cases is a symbolic link: remove it or name ")
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_launch_is_the_newest_after_the_clock_was_set_back(paceline, tmp_path):
+    assert paceline(*TINY, "--output", "out.h5").code == 0
+    with h5py.File(tmp_path / "out.h5", "a") as file:
+        (case,) = file["cases"].values()
+        file["runs"].move(file.attrs["run"], "20991231T000000.000Z")
+        file.attrs["run"] = case.attrs["run"] = "20991231T000000.000Z"
+    wider = ("--context", "8,9", "--resume", "--output", "out.h5")
+    assert paceline(*TINY, *wider).code == 0
+    with h5py.File(tmp_path / "out.h5") as file:
+        assert "--resume" in file.attrs["command"]
+        runs = [case.attrs["run"] for case in file["cases"].values()]
+        assert runs == ["20991231T000000.000Z", "20991231T000000.000Z+"]
+        assert sorted(file["runs"]) == runs

@@ -17,6 +17,7 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/non_copyable.h"
+#include "record/whole_file.h"
 #include "temp_folder.h"
 
 // If set, runs once between open() and flock() of a lock file.
@@ -114,20 +115,83 @@ TEST_F(LockedFolderTest, KeepsFinishedCases) {
   EXPECT_EQ(case_files(again.path()).size(), 2U);
 }
 
-TEST_F(LockedFolderTest, RemovesWhatAKilledRunWasWriting) {
-  fs::create_directories(folder());
-  touch(folder() / "a.h5.tmp");
-  touch(folder() / "a.h5");
+TEST_F(LockedFolderTest, RemovesWhatAKilledRunWasWritingAndNothingElse) {
+  fs::create_directories(temporary_in(folder(), "folder"));
+  fs::create_directories(folder() / "a.tmp");
+  const std::vector<fs::path> of_others = {
+      folder() / "a.h5", folder() / "a.h5.tmp", folder() / "a.tmp" / "b", folder() / ".paceline-a",
+      temporary_in(temporary_in(folder(), "folder"), "inside")};
+  for (const fs::path& path : of_others) touch(path);
+  fs::create_symlink("a.h5", temporary_in(folder(), "link"));
+  touch(temporary_in(folder(), "a"));
   const LockedFolder locked(folder());
-  EXPECT_FALSE(fs::exists(folder() / "a.h5.tmp"));
-  EXPECT_TRUE(fs::exists(folder() / "a.h5"));
+  EXPECT_FALSE(fs::exists(temporary_in(folder(), "a")));
+  for (const fs::path& path : of_others) EXPECT_TRUE(fs::exists(path)) << path;
+  EXPECT_TRUE(fs::is_symlink(temporary_in(folder(), "link")));
 }
 
-TEST_F(LockedFolderTest, RemoveTakesEverything) {
+TEST_F(LockedFolderTest, RemoveTakesTheFilesAndTheFolder) {
   LockedFolder locked(folder());
   touch(folder() / "a.h5");
-  locked.remove();
+  locked.remove({folder() / "a.h5"});
   EXPECT_FALSE(fs::exists(folder()));
+}
+
+TEST_F(LockedFolderTest, FoldersAndLinksAreNoCaseFiles) {
+  fs::create_directories(folder() / "folder.h5");
+  touch(root() / "a.h5");
+  fs::create_symlink(root() / "a.h5", folder() / "link.h5");
+  EXPECT_TRUE(case_files(folder()).empty());
+}
+
+TEST_F(LockedFolderTest, ALinkIsRefusedAndItsFolderUntouched) {
+  const fs::path home = root() / "home";
+  fs::create_directories(home);
+  fs::create_directories(folder().parent_path());
+  touch(temporary_in(home, "a"));
+  for (const fs::path& target : {home, root() / "nowhere"}) {
+    fs::create_symlink(target, folder());
+    EXPECT_THROW(LockedFolder(folder(), 0), UsageError);
+    EXPECT_TRUE(fs::is_symlink(folder()));
+    fs::remove(folder());
+  }
+  EXPECT_TRUE(fs::exists(temporary_in(home, "a")));
+  EXPECT_EQ(std::distance(fs::directory_iterator(home), {}), 1);
+  EXPECT_FALSE(fs::exists(root() / "nowhere"));
+}
+
+TEST_F(LockedFolderTest, ALockFileThatIsNotOursIsKept) {
+  fs::create_directories(folder());
+  touch(root() / "target");
+  fs::create_symlink(root() / "target", folder() / ".lock");
+  EXPECT_THROW(LockedFolder(folder(), 0), UsageError);
+  EXPECT_TRUE(fs::is_symlink(folder() / ".lock"));
+  fs::remove(folder() / ".lock");
+  touch(folder() / ".lock");  // not empty
+  { const LockedFolder locked(folder()); }
+  EXPECT_TRUE(fs::exists(folder() / ".lock"));
+}
+
+// What becomes of a folder while it is locked.
+TEST_F(LockedFolderTest, ALockIsLostWithItsFileOrFolder) {
+  const std::vector<std::function<void()>> changes = {
+      [&] { fs::remove(folder() / ".lock"); }, [&] { fs::remove_all(folder()); },
+      [&] { fs::rename(folder(), root() / "moved"); },
+      [&] {
+        fs::remove_all(folder());
+        fs::create_directories(folder());
+        std::ofstream(folder() / ".lock");  // of another run
+      }};
+  for (std::size_t i = 0; i < changes.size(); ++i) {
+    {
+      LockedFolder locked(folder());
+      EXPECT_TRUE(locked.is_locked());
+      changes[i]();
+      EXPECT_FALSE(locked.is_locked()) << i;
+    }
+    const bool replaced = i + 1 == changes.size();
+    EXPECT_EQ(fs::exists(folder() / ".lock"), replaced) << i;
+  }
 }
 
 TEST_F(LockedFolderTest, AHeldLockIsRefusedAfterAWait) {
@@ -163,7 +227,7 @@ TEST_F(LockedFolderTest, ALockOnARemovedFolderDoesNotCount) {
   // The holder removes the folder with its lock file during the wait; a new one must be created.
   const Holder holder(folder(), [](LockedFolder& locked) {
     usleep(300'000);
-    locked.remove();
+    locked.remove({});
     pause();
   });
   holder.go_on();
@@ -243,7 +307,7 @@ TEST_F(LockedFolderTest, ConcurrentProcessesExcludeEachOther) {
       std::ifstream(count) >> n;
       usleep(1000);
       std::ofstream(count) << n + 1;
-      if (k == 0) locked.remove();
+      if (k == 0) locked.remove({});
     }
     _exit(0);
   }

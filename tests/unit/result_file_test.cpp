@@ -162,7 +162,7 @@ TEST_F(ResultFileTest, RefusesFinishedCasesOfACrashedRun) {
 TEST_F(ResultFileTest, ReplaceRemovesOldResults) {
   make_file({make_record(128, {1})});
   fs::create_directories(folder());
-  std::ofstream(folder() / "left.h5") << "x";
+  std::ofstream(folder() / "small-128-0123abcd.h5") << "x";
   ResultFile results(path(), Existing::replace, "model");
   EXPECT_TRUE(case_files(folder()).empty());
   EXPECT_TRUE(fs::exists(path()));  // until there is something in its place

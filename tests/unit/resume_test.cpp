@@ -5,6 +5,7 @@
 #include <cmath>
 #include <fstream>
 
+#include "record/whole_file.h"
 #include "result_files.h"
 
 namespace paceline {
@@ -128,6 +129,25 @@ TEST_F(ResumeTest, AFileWithoutRunsGetsOne) {
   EXPECT_NE(file.dataset("summary/peak_bytes").text_attribute("description"), "");
 }
 
+TEST_F(ResumeTest, TheNewestRunIsTheLastAlsoIfTheClockWasSetBack) {
+  std::vector<CaseRecord> records;
+  std::vector<std::string> ids;
+  for (const char* command : {"first", "second", "third"}) {
+    ResultFile results(path(), Existing::resume, "model");
+    RunInfo run = make_run();
+    run.command = command;
+    run.previous = results.newest_run();
+    run.started = fmt::format("2026-11-24T1{}:00:00.000Z", 9 - records.size());
+    records.push_back(make_record(static_cast<std::int64_t>(records.size()), {1}));
+    results.write(records.back(), run);
+    ids.push_back(run.id());
+    results.merge({}, true);
+    EXPECT_EQ(open_result_file(path()).text_attribute("command"), command);
+  }
+  EXPECT_EQ(ids, (std::vector<std::string>{"20261124T190000.000Z", "20261124T190000.000Z+",
+                                           "20261124T190000.000Z++"}));
+}
+
 TEST_F(ResumeTest, MatchesByEveryFactor) {
   const CaseRecord record = rich_record();
   make_file({record});
@@ -239,7 +259,7 @@ TEST_F(ResumeTest, MergeAfterACrashKeepsCasesThatWereNotSplitYet) {
   }
   ASSERT_EQ(case_files(folder()).size(), 3U);
   fs::remove(folder() / (make_record(256, {2}).id + ".h5"));
-  std::ofstream(folder() / "half.h5.tmp") << "x";
+  std::ofstream(temporary_in(folder(), "half")) << "x";
   (void)merge_after_crash(path());
   EXPECT_EQ(contexts(), (std::vector<std::int64_t>{128, 256, 512}));
   EXPECT_EQ(open_result_file(path()).attribute("complete"), hdf5::Attribute(false));
