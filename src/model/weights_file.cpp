@@ -80,7 +80,7 @@ void read_weights(const std::filesystem::path& file, F&& read) {
 
 // --dump writes this file and renames it when it is complete.
 std::filesystem::path temporary_of(const std::filesystem::path& dump) {
-  return dump.string() + ".tmp";
+  return temporary_in(dump.parent_path(), dump.filename().string());
 }
 
 }  // namespace

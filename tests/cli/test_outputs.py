@@ -281,6 +281,28 @@ def test_a_link_in_place_of_the_cases_folder_is_refused(paceline, tmp_path, args
     assert sorted(tmp_path.rglob("*")) == before
 
 
+@pytest.mark.parametrize("dump", ["out.h5.cases/w.h5", "out.h5.cases", "in/w.h5", "link.h5"])
+def test_a_dump_among_the_cases_is_refused_before_measuring(paceline, tmp_path, dump):
+    (tmp_path / "in").symlink_to("out.h5.cases")
+    (tmp_path / "link.h5").symlink_to("out.h5.cases/w.h5")
+    if dump != "out.h5.cases":
+        (tmp_path / "out.h5.cases").mkdir()
+    before = sorted(tmp_path.iterdir())
+    done = paceline(*TINY, "--output", "out.h5", "--dump", dump, "--force")
+    assert done.code == 2
+    assert done.message == (
+        "paceline: --dump: out.h5.cases is for the cases of --output; name another place"
+    )
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_dump_replaces_no_file_beside_it(paceline, tmp_path):
+    (tmp_path / "w.h5.tmp").write_text("precious")
+    assert paceline(*TINY, "--output", "out.h5", "--dump", "w.h5").code == 0
+    assert (tmp_path / "w.h5.tmp").read_text() == "precious"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.h5", "w.h5", "w.h5.tmp"]
+
+
 def test_a_launch_is_the_newest_after_the_clock_was_set_back(paceline, tmp_path):
     assert paceline(*TINY, "--output", "out.h5").code == 0
     with h5py.File(tmp_path / "out.h5", "a") as file:

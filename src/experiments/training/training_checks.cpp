@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <filesystem>
 #include <string>
 #include <string_view>
 
 #include "core/utf8.h"
 #include "experiments/training/bucket_prediction.h"
 #include "experiments/training/training.h"
+#include "record/result_path.h"
 #include "record/whole_file.h"
 
 namespace paceline {
@@ -80,6 +82,12 @@ void TrainingExperiment::check_dump() const {
   }
   if (is_same_file(options_.dump, run_.output)) {
     throw UsageError("--dump: is the same file as --output; name another file");
+  }
+  const std::filesystem::path cases = cases_folder(run_.output);
+  const std::filesystem::path dump = target_of(options_.dump);
+  if (is_same_file(dump, cases) || is_same_file(dump.parent_path(), cases)) {
+    throw UsageError(
+        fmt::format("--dump: {} is for the cases of --output; name another place", cases.string()));
   }
   if (world_.rank() == 0 && !run_.dry_run) Dump::check_writable(options_.dump, run_.force);
 }
