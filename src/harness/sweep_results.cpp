@@ -53,6 +53,16 @@ std::vector<std::vector<Row>> grouped(const std::vector<Row>& rows, const std::s
   return groups;
 }
 
+// Returns work(), which uses what earlier launches have recorded. A UsageError then names the file.
+template <class F>
+auto naming(const std::filesystem::path& file, const F& work) {
+  try {
+    return work();
+  } catch (const UsageError& error) {
+    throw UsageError(fmt::format("cannot use {}: {}", file.string(), error.what()));
+  }
+}
+
 }  // namespace
 
 std::filesystem::path output_path(const RunOptions& options, const std::string& experiment) {
@@ -129,7 +139,8 @@ bool SweepResults::keep(std::size_t index, const std::string& id, ResultFile::Ke
   show(index, file_.row(id));
   // Kept::any: another process measures the case, and warns.
   if (kept == ResultFile::Kept::finished) warn_of_changed_inputs(index, rows_.back().columns);
-  add_profile(index, file_.tables(id, shown_tables));
+  const std::vector<Table> tables = file_.tables(id, shown_tables);
+  naming(file_.path(), [&] { add_profile(index, tables); });
   return true;
 }
 
@@ -141,7 +152,8 @@ void SweepResults::add(std::size_t index, const CaseRecord& record) {
 
 std::string SweepResults::finish(const std::vector<std::string>& ids, bool complete) {
   if (rows_.empty()) return {};
-  std::vector<Table> closing = experiment_.closing_tables(rows_);
+  std::vector<Table> closing =
+      naming(file_.path(), [&] { return experiment_.closing_tables(rows_); });
   for (Table& table : closing) describe(table.path, experiment_.factor_notes(), table.columns);
   const std::string lost = file_.merge(ids, complete, closing);
   for (Table& table : profile_answers(rows())) {  // merge() has written these as well

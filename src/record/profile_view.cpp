@@ -98,7 +98,11 @@ Table largest_scopes(const Table& table) {
                       {"flops_share", "of_gemm"},
                       {"bytes_per_s", "memory"},
                       {"bytes_share", "of_copy"}});
-  for (std::string& path : std::get<std::vector<std::string>>(shown.columns.front().data)) {
+  auto* paths = shown.columns.empty()
+                    ? nullptr
+                    : std::get_if<std::vector<std::string>>(&shown.columns.front().data);
+  if (paths == nullptr) throw UsageError("column 'scope' is missing or of another type");
+  for (std::string& path : *paths) {
     const auto depth = std::count(path.begin(), path.end(), '/');
     path = std::string(2 * static_cast<std::size_t>(depth), ' ') + path.substr(path.rfind('/') + 1);
   }

@@ -159,8 +159,9 @@ std::vector<Table> ResultFile::tables(const std::string& id,
     std::vector<Table> tables;
     for (const std::string_view name : paths) {
       const std::string table(name);
-      if (group.has(table))
-        tables.push_back({table, read_columns(group.group(table), Inner::left_out)});
+      if (!group.has(table)) continue;
+      tables.push_back({table, read_columns(group.group(table), Inner::left_out)});
+      require_equal_lengths(tables.back().columns, table);
     }
     return tables;
   });

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "record/case_file.h"
+#include "record/described_types.h"
 #include "record/fits.h"
 #include "record/whole_file.h"
 
@@ -29,7 +30,10 @@ std::vector<std::string> split(const fs::path& path, const fs::path& before) {
   const hdf5::File file = open_result_file(path);
   refuse_older_schema(path, file);
   const std::vector<Column> summary = read_summary(path);
-  std::vector<std::string> ids = reading(path, [&] { return case_names(file); });
+  std::vector<std::string> ids = reading(path, [&] {
+    require_described_types(file);
+    return case_names(file);
+  });
   for (const std::string& id : ids) {
     const hdf5::File one = reading(path, [&] { return extracted_case(file, summary, id); });
     write(part_of(before, id), one);
