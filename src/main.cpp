@@ -152,7 +152,7 @@ int run_program(int argc, char** argv) {
 }
 
 // Whether all of standard output has been written.
-bool output_is_written() { return std::fflush(stdout) == 0 && std::ferror(stdout) == 0; }
+bool output_is_written() { return std::fflush(screen) == 0 && std::ferror(screen) == 0; }
 
 // Opens /dev/null in place of standard streams that are closed, so that no file of ours takes their
 // place. It is opened for reading: what is written to standard output is lost, and that is an
@@ -169,6 +169,7 @@ int main(int argc, char** argv) {
   choose_blas_kernels(argv);
   open_closed_streams();
   if (const std::optional<int> code = run_as_file_reader(argc, argv)) return *code;
+  keep_screen_for_ourselves();
   std::signal(SIGXFSZ, SIG_IGN);  // beyond the file size limit, write() fails and is reported
   const int code = run_program(argc, argv);
   if (output_is_written()) return code;

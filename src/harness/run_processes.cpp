@@ -19,6 +19,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/screen.h"
 #include "core/units.h"
 #include "harness/stop_signal.h"
 #include "harness/sweep_results.h"
@@ -80,7 +81,7 @@ void print(std::FILE* output) {
   std::rewind(output);
   std::array<char, 4096> some{};
   while (const std::size_t count = std::fread(some.data(), 1, some.size(), output)) {
-    std::fwrite(some.data(), 1, count, stdout);
+    std::fwrite(some.data(), 1, count, screen);
   }
 }
 

@@ -161,7 +161,7 @@ std::string SweepResults::finish(const std::vector<std::string>& ids, bool compl
     closing.push_back(std::move(table));
   }
   if (!options_.json) print(closing);
-  std::fflush(stdout);
+  std::fflush(screen);
   if (const std::vector<Row> all = rows(); !ok_rows(all).empty()) {
     const std::string missing = unknown_columns(all, options_.table.columns);
     if (!missing.empty()) write_to(stderr, "warning: --columns: {}\n", missing);
@@ -231,7 +231,7 @@ void SweepResults::print_profiles(bool markdown) const {
 
 void SweepResults::show(std::size_t index, Row row) {
   if (options_.json) write_out("{}\n", json_line(row));
-  std::fflush(stdout);
+  std::fflush(screen);
   rows_.push_back({index, std::move(row)});
 }
 

@@ -9,7 +9,7 @@ import subprocess
 import h5py
 import pytest
 
-from conftest import command
+from conftest import BUILD, PROGRAM, command
 from result_files import summary
 
 TINY = (
@@ -206,6 +206,20 @@ def test_a_table_that_no_stream_takes_is_an_error(tmp_path, closed):
     )  # fmt: skip
     assert done.returncode == 6
     assert len(summary(tmp_path / "out.h5")["case"]) == 1
+
+
+@pytest.mark.parametrize("ranks", [0, 2])
+def test_what_a_library_prints_is_not_in_our_output(tmp_path, ranks):
+    """As NCCL does, with NCCL_DEBUG."""
+    line = command(ranks, "collectives", "--bytes", "1KB,2KB", "--json", "--device", "cpu")
+    done = subprocess.run(
+        [word.replace(str(PROGRAM), str(BUILD / "paceline_lying")) for word in line],
+        cwd=tmp_path, env=os.environ | {"PACELINE_LIE": "print library 0 1 1"},
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert [json.loads(row)["bytes"] for row in done.stdout.splitlines()] == [1000, 2000]
+    assert done.stderr.count("a library's line\n") == max(1, ranks)
 
 
 def test_only_a_file_is_replaced(paceline, tmp_path):

@@ -17,6 +17,7 @@
 // wrong and late are for attention, the others for collectives; twice and root only for all_reduce
 // and reduce_scatter. Of the operations library and nccl_version
 //   other  is the name of another library, or another version
+//   print  prints a line on standard output (library)
 
 #include <array>
 #include <chrono>
@@ -240,7 +241,9 @@ std::string lying_nccl_version() asm("__wrap__ZN8paceline12nccl_versionB5cxx11Ev
 
 int lying_library(char* text, int* length) {
   const int result = real_library(text, length);
-  if (lie_of("library", {}) == "other") *length = std::sprintf(text, "Other MPI v1");
+  const std::string lie = lie_of("library", {});
+  if (lie == "other") *length = std::sprintf(text, "Other MPI v1");
+  if (lie == "print") std::puts("a library's line");
   return result;
 }
 
