@@ -168,6 +168,7 @@ void open_closed_streams() {
 int main(int argc, char** argv) {
   choose_blas_kernels(argv);
   open_closed_streams();
+  std::signal(SIGCHLD, SIG_DFL);  // where it is inherited as ignored, no child can be waited for
   if (const std::optional<int> code = run_as_file_reader(argc, argv)) return *code;
   keep_screen_for_ourselves();
   std::signal(SIGXFSZ, SIG_IGN);  // beyond the file size limit, write() fails and is reported

@@ -64,9 +64,15 @@ int wait_for(char** argv, const std::string& told, std::FILE* output) {
   running_child = child;
   if (stop_signal != 0) kill(child, stop_signal);  // it may have arrived before the fork returned
   int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
+  pid_t ended = 0;
+  do {
+    ended = waitpid(child, &status, 0);
+  } while (ended < 0 && errno == EINTR);
   running_child = 0;
+  if (ended < 0) {
+    throw EnvironmentError(
+        fmt::format("--cold-start: a process cannot be waited for: {}", std::strerror(errno)));
+  }
   return status;
 }
 

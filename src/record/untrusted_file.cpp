@@ -151,7 +151,13 @@ std::vector<char*> environment_of_reader() {
 
 int wait_for(pid_t child) {
   int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  pid_t ended = 0;
+  do {
+    ended = waitpid(child, &status, 0);
+  } while (ended < 0 && errno == EINTR);
+  if (ended < 0) {
+    throw EnvironmentError(
+        fmt::format("a process that reads a file cannot be waited for: {}", std::strerror(errno)));
   }
   return status;
 }

@@ -1,12 +1,13 @@
 """`model --cold-start` and `--warmup a,b`: measurements from the first step of a process on."""
 
 import signal
+import subprocess
 
 import h5py
 import numpy as np
 import pytest
 
-from conftest import PATIENCE, wait_for_cases, wait_until
+from conftest import PATIENCE, command, wait_for_cases, wait_until
 from result_files import rows
 
 SMALL = ("model", "--device", "cpu", "--threads", 1, "--size", "tiny", "--batch-size", 1)
@@ -45,6 +46,15 @@ def test_warmup_table_has_nan_for_phases_that_a_mode_lacks(paceline, tmp_path):
         has_backward = ~np.isnan(f["warmup/backward_mean_s"][:])
     assert sorted(modes) == 2 * ["forward-backward"] + 2 * ["inference"]
     assert [mode == "forward-backward" for mode in modes] == list(has_backward)
+
+
+def test_processes_are_waited_for_where_the_parent_ignores_their_end(tmp_path):
+    line = command(0, *RUN, "8,16", "--cold-start", "--warmup", "0,1")
+    done = subprocess.run(
+        ["env", "--ignore-signal=CHLD", *line], cwd=tmp_path, timeout=PATIENCE, check=False
+    )
+    assert done.returncode == 0
+    assert set(series(tmp_path / "out.h5")) == {(8, 0), (8, 1), (16, 0), (16, 1)}
 
 
 def test_cold_start_measures_each_model_in_its_own_process(paceline, tmp_path):
