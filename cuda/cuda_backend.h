@@ -30,6 +30,9 @@ class GpuDevice : public Device {
 // the local rank; empty if there is none.
 [[nodiscard]] std::string gpu_uuid(int local_rank);
 
+// Why this process sees no GPU, in CUDA's words; empty if it sees one.
+[[nodiscard]] std::string why_no_gpu();
+
 // That GPU. memory_limit: bytes that it may reserve; nullopt: all that the driver gives. threads:
 // CPU threads of the rank, for the record. Throws EnvironmentError if there is no such GPU.
 [[nodiscard]] std::unique_ptr<GpuDevice> make_cuda_device(int local_rank,

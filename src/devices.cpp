@@ -4,6 +4,7 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <optional>
 #include <string>
@@ -18,6 +19,7 @@
 #include "cpu/cpu_device.h"
 #include "cpu/threads.h"
 #include "cuda/cuda_backend.h"
+#include "experiments/info/host_links.h"
 #include "harness/launch.h"
 #include "mpi/host_communicator.h"
 #include "mpi/nccl_communicator.h"
@@ -32,16 +34,24 @@ struct Gpus {
   std::string limit_reason;
 };
 
+// Why this rank sees no GPU, with the variable that hides GPUs.
+std::string why_not_seen() {
+  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  if (visible == nullptr) return why_no_gpu();
+  return fmt::format("{}, with CUDA_VISIBLE_DEVICES={}", why_no_gpu(), visible);
+}
+
 // Collective.
 Gpus find_gpus(World& world) {
   const std::vector<std::string> uuids = world.gather(gpu_uuid(world.local_rank()));
+  const std::vector<std::string> reasons = world.gather(why_not_seen());
   std::map<std::string, std::size_t> first_rank;
   std::string limit_reason;
   std::size_t rank = 0;
   for (; rank < uuids.size() && limit_reason.empty(); ++rank) {
     const auto [first, is_new] = first_rank.emplace(uuids[rank], rank);
     if (uuids[rank].empty()) {
-      limit_reason = fmt::format("rank {} sees no CUDA GPU", rank);
+      limit_reason = fmt::format("rank {}: {}", rank, reasons[rank]);
     } else if (!is_new) {
       limit_reason =
           fmt::format("ranks {} and {} would share {}", first->second, rank, uuids[rank]);
@@ -54,8 +64,24 @@ Gpus find_gpus(World& world) {
 }
 
 [[noreturn]] void refuse_cuda(const Gpus& gpus) {
-  throw EnvironmentError("--device: " + gpus.limit_reason +
-                         "; start at most one rank per GPU, or use --device cpu");
+  throw EnvironmentError(fmt::format(
+      "--device: {}; every rank needs a GPU of its own: see nvidia-smi, or use --device cpu",
+      gpus.limit_reason));
+}
+
+// Whether this node has a GPU, or the user has chosen one.
+bool expects_gpu() {
+  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  const std::vector<AttachedDevice> devices = host_links().devices;
+  return (visible != nullptr && *visible != '\0') ||
+         std::ranges::any_of(devices, [](const auto& device) { return device.kind == "gpu"; });
+}
+
+// Collective. --device auto measures the CPU although some rank could expect a GPU.
+void warn_of_unused_gpus(World& world, const Gpus& gpus) {
+  const bool expected = world.max(expects_gpu() ? 1 : 0) > 0;
+  if (!expected || world.rank() != 0) return;
+  write_to(stderr, "warning: no usable GPU ({}): measuring the CPU\n", gpus.limit_reason);
 }
 
 // Collective. The number of this rank's threads: the same on every rank, since the slowest
@@ -99,6 +125,7 @@ RankDevice make_device(const RunOptions& run, World& world) {
     const Gpus gpus = find_gpus(world);
     on_gpu = gpus.ranks == world.size();
     if (run.device == DeviceChoice::cuda && !on_gpu) refuse_cuda(gpus);
+    if (!on_gpu) warn_of_unused_gpus(world, gpus);
   }
   if (on_gpu) limit_window_blocks();
   const int threads = start_threads(run, world);
@@ -137,6 +164,7 @@ std::vector<Backend> make_backends(const RunOptions& run, const std::vector<Back
   Gpus gpus = find_gpus(world);
   if (nccl_version().empty()) gpus = {.ranks = 0, .limit_reason = "this build has no NCCL"};
   if (run.device == DeviceChoice::cuda && gpus.ranks < world.size()) refuse_cuda(gpus);
+  if (gpus.ranks == 0 && mpi.ranks > 0) warn_of_unused_gpus(world, gpus);
   nccl.ranks = gpus.ranks;
   nccl.limit_reason = gpus.limit_reason;
   collectively(world, [&] {

