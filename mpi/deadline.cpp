@@ -41,7 +41,7 @@ Deadline::Deadline(std::string call, const LaunchTimeout& timeout)
         write_to(
             stderr,
             "paceline: {} did not finish in {:g} s: a rank has not called it; see whether every "
-            "rank runs, or raise --timeout\n",
+            "rank runs this command line, or raise --timeout\n",
             call, limit.count());
         _exit(static_cast<int>(ExitCode::collective));
       }) {}

@@ -34,10 +34,12 @@ int count_usable_cores(MPI_Comm node) {
 // From MPI_Init to MPI_Finalize.
 class MpiLibrary : NonCopyable {
  public:
-  MpiLibrary(int* argc, char*** argv, const LaunchTimeout& timeout) : timeout_(timeout) {
+  MpiLibrary(int* argc, char*** argv, const LaunchTimeout& timeout, StartGuard::Report report)
+      : timeout_(timeout) {
     int provided = 0;
     {
       const Deadline deadline("MPI_Init_thread()", timeout_);
+      const StartGuard guard(report);
       MPI_CHECK(MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &provided));
     }
     if (provided >= MPI_THREAD_MULTIPLE) return;
@@ -55,8 +57,8 @@ class MpiLibrary : NonCopyable {
 
 // Shared by all worlds of a launch, and destroyed with the last of them.
 struct Launch {
-  Launch(int* argc, char*** argv, const LaunchTimeout& timeout)
-      : library(argc, argv, timeout), watchdog(timeout.seconds) {}
+  Launch(int* argc, char*** argv, const LaunchTimeout& timeout, StartGuard::Report report)
+      : library(argc, argv, timeout, report), watchdog(timeout.seconds) {}
   MpiLibrary library;
   MpiWatchdog watchdog;
 };
@@ -73,7 +75,7 @@ class MpiWorld final : public World {
   [[nodiscard]] int local_size() const override { return local_size_; }
   [[nodiscard]] int usable_cores() const override { return usable_cores_; }
   [[nodiscard]] std::string host() const override { return node_name(); }
-  [[nodiscard]] std::string library() const override;
+  [[nodiscard]] std::string library() const override { return mpi_library(); }
 
   void barrier() override;
   [[nodiscard]] Status agree(Status mine) override;
@@ -108,15 +110,6 @@ MpiWorld::MpiWorld(std::shared_ptr<Launch> launch, MPI_Comm control)
   MPI_CHECK(MPI_Comm_size(node, &local_size_));
   usable_cores_ = count_usable_cores(node);
   MPI_CHECK(MPI_Comm_free(&node));
-}
-
-std::string MpiWorld::library() const {
-  std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
-  int length = 0;
-  MPI_CHECK(MPI_Get_library_version(text.data(), &length));
-  // "Open MPI v4.1.4, package: ..., ident: ...": the part before the comma.
-  const std::string all(text.data(), static_cast<std::size_t>(length));
-  return all.substr(0, all.find_first_of(",\n"));
 }
 
 void MpiWorld::barrier() {
@@ -201,8 +194,18 @@ void MpiWorld::abort(ExitCode code) {
 
 }  // namespace
 
-std::unique_ptr<World> make_mpi_world(int* argc, char*** argv, const LaunchTimeout& timeout) {
-  auto launch = std::make_shared<Launch>(argc, argv, timeout);
+std::string mpi_library() {
+  std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
+  int length = 0;
+  MPI_CHECK(MPI_Get_library_version(text.data(), &length));
+  // "Open MPI v4.1.4, package: ..., ident: ...": the part before the comma.
+  const std::string all(text.data(), static_cast<std::size_t>(length));
+  return all.substr(0, all.find_first_of(",\n"));
+}
+
+std::unique_ptr<World> make_mpi_world(int* argc, char*** argv, const LaunchTimeout& timeout,
+                                      StartGuard::Report report) {
+  auto launch = std::make_shared<Launch>(argc, argv, timeout, report);
   MPI_Comm control = MPI_COMM_NULL;
   {
     const WatchdogScope watchdog_scope(launch->watchdog, "making the world", WaitFor::ranks);

@@ -1,7 +1,9 @@
 #pragma once
 #include <memory>
+#include <string>
 
 #include "core/world.h"
+#include "mpi/start_guard.h"
 
 namespace paceline {
 
@@ -15,8 +17,13 @@ struct LaunchTimeout {
 // Initialises MPI with MPI_THREAD_MULTIPLE and returns the World of all ranks. MPI is finalised
 // when this world and all worlds split from it are destroyed. A wait that exceeds the timeout ends
 // every rank with ExitCode::collective; initialisation and finalisation have 20 s more.
-// Throws EnvironmentError if the library does not support MPI_THREAD_MULTIPLE.
+// Throws EnvironmentError if the library does not support MPI_THREAD_MULTIPLE. Where initialisation
+// fails, Open MPI ends the process: with the code that `report` returns.
 [[nodiscard]] std::unique_ptr<World> make_mpi_world(int* argc, char*** argv,
-                                                    const LaunchTimeout& timeout = {});
+                                                    const LaunchTimeout& timeout = {},
+                                                    StartGuard::Report report = nullptr);
+
+// "Open MPI v4.1.4"; also before MPI is initialised.
+[[nodiscard]] std::string mpi_library();
 
 }  // namespace paceline

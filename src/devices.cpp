@@ -22,6 +22,7 @@
 #include "experiments/info/host_links.h"
 #include "harness/launch.h"
 #include "mpi/host_communicator.h"
+#include "mpi/mpi_world.h"
 #include "mpi/nccl_communicator.h"
 
 namespace paceline {
@@ -173,6 +174,8 @@ std::vector<Backend> make_backends(const RunOptions& run, const std::vector<Back
   require_same_device(world, nccl.device ? nccl.device->info().name : "");
   return backends;
 }
+
+std::string linked_mpi() { return mpi_library(); }
 
 RunInfo describe_launch(World& world, const DeviceInfo& device, const std::string& line,
                         const std::string& experiment) {

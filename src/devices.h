@@ -39,6 +39,9 @@ struct Backend : RankDevice {
                                                  const std::vector<BackendKind>& wanted,
                                                  World& world);
 
+// The MPI library that this program is linked to, whether or not this process starts it.
+[[nodiscard]] std::string linked_mpi();
+
 // What the result file records about this run. line: the command line, quoted for a shell.
 // Collective. Throws if ranks have different NCCL versions.
 [[nodiscard]] RunInfo describe_launch(World& world, const DeviceInfo& device,

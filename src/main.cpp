@@ -1,4 +1,5 @@
-// The program: parse the command line, start MPI if needed, run the command, return its exit code.
+// The program: parse the command line, start MPI if the command measures, run it, return its exit
+// code.
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -39,8 +40,10 @@ ExitCode run_command(const ParsedCommand& parsed, World* world) {
 
 bool measures(const ParsedCommand& parsed) { return parsed.command && parsed.command->measures(); }
 
-// Runs the commands that need no other rank: help, version, reading result files.
+// Help, version and commands that read files need no other rank. Of a launch, rank 0 alone runs
+// them: the others end at once.
 ExitCode print_or_read_files(const ParsedCommand& parsed) {
+  if (!reports_errors()) return ExitCode::done;
   if (parsed.command) return run_command(parsed, nullptr);
   write_out("{}", parsed.answer);
   return ExitCode::done;
@@ -53,43 +56,23 @@ std::string working_folder() {
   return folder;
 }
 
-ExitCode run(const ParsedCommand& parsed, World& world) {
-  if (measures(parsed)) {
-    require_all_tasks(world.size());
-    require_same(world, "working folder", working_folder(), "start every rank in the same folder");
-    return run_command(parsed, &world);
-  }
-  ExitCode code = ExitCode::done;
-  std::optional<Error> failed;
-  try {
-    if (world.rank() == 0 && reports_errors()) code = print_or_read_files(parsed);
-  } catch (const Error& error) {
-    failed.emplace(error);
-  }
-  world.wait_idle();  // rank 0 may need long for large files
-  collectively(world, [&] {
-    if (failed) throw *failed;
-  });
-  return static_cast<ExitCode>(world.max(static_cast<int>(code)));
-}
-
 // Every rank catches the same Error, with one exception: internal and collective errors may arise
 // on one rank only. That rank aborts the launch, since the other ranks may be waiting for it. Other
 // exceptions are not caught: see error_report.h.
-int run_ranks(const ParsedCommand& parsed, const std::optional<Error>& refusal, World& world) {
+int run_ranks(const ParsedCommand& parsed, World& world) {
   const StopSignal stop;
   std::signal(SIGPIPE,
               SIG_IGN);  // a closed stdout pipe must not end a run before its file is written
   end_launch_when_uncaught(world);
   bool same_command_line = false;
   try {
-    require_same_command_line(world, {.version = software_version(),
-                                      .experiment = parsed.name,
-                                      .options = parsed.given,
-                                      .refusal = refusal});
+    require_same_command_line(
+        world, {.version = software_version(), .experiment = parsed.name, .options = parsed.given});
     same_command_line = true;
     require_same(world, "MPI library", world.library(), "use the same one on every rank");
-    return static_cast<int>(run(parsed, world));
+    require_all_tasks(world.size());
+    require_same(world, "working folder", working_folder(), "start every rank in the same folder");
+    return static_cast<int>(run_command(parsed, &world));
   } catch (const Error& error) {
     const bool unforeseen =
         error.code() == ExitCode::internal || error.code() == ExitCode::collective;
@@ -98,57 +81,37 @@ int run_ranks(const ParsedCommand& parsed, const std::optional<Error>& refusal, 
   }
 }
 
-// Runs work() in a process without MPI: its exit code, or that of the error it throws.
-template <class F>
-int run_alone(const F& work) {
-  try {
-    return static_cast<int>(work());
-  } catch (const Error& error) {
-    return report(error);
-  } catch (const std::exception& error) {
-    return report(error_of(error));
-  }
-}
-
-// When a launch has several processes, all of them initialise MPI, even for --help or merge: only
-// over MPI can ranks compare their command lines.
-int run_launch(const ParsedCommand& parsed, const std::optional<Error>& refusal, int argc,
-               char** argv) {
-  LaunchTimeout timeout{.reports = reports_errors()};
-  if (parsed.command) timeout.seconds = parsed.command->run_options().timeout;
+// Runs a command that measures.
+int run_launch(const ParsedCommand& parsed, int argc, char** argv) {
   std::unique_ptr<World> world;
   try {
-    world = make_mpi_world(&argc, &argv, timeout);
+    const bool alone = is_only_process() && !parsed.command->needs_mpi();
+    world = alone ? make_lone_world()
+                  : make_mpi_world(&argc, &argv,
+                                   {.seconds = parsed.command->run_options().timeout,
+                                    .reports = reports_errors()},
+                                   report_once);
   } catch (const Error& error) {
-    if (!refusal && !measures(parsed))
-      return reports_errors() ? run_alone([&] { return print_or_read_files(parsed); }) : 0;
-    return reports_errors() ? report(error) : wait_for_error_report(error.code());
+    return report_once(error);
   }
-  return run_ranks(parsed, refusal, *world);
+  return run_ranks(parsed, *world);
 }
 
 int run_program(int argc, char** argv) {
   ParsedCommand parsed;
-  std::optional<Error> refusal;
-  const std::optional<int> launched = launched_processes();
-  bool in_children = false;
   try {
     parsed = parse_command_line(argc, argv);
-    const bool separate = parsed.command && parsed.command->separates_runs() && !launched;
-    in_children = separate && !run_process();
-    if (separate && !in_children) stop_with_parent();
+    if (!measures(parsed)) return static_cast<int>(print_or_read_files(parsed));
+    if (parsed.command->separates_runs() && !launched_processes()) {
+      if (!run_process()) return run_in_processes(parsed, argv);
+      stop_with_parent();
+    }
   } catch (const Error& error) {
-    refusal.emplace(error);
+    return report_once(error);
   } catch (const std::exception& error) {
-    refusal.emplace(InternalError(error.what()));
+    return report_once(error_of(error));
   }
-  if (in_children) return run_alone([&] { return run_in_processes(parsed, argv); });
-  const bool alone = is_only_process();
-  if (alone && measures(parsed) && !parsed.command->needs_mpi()) {
-    return run_ranks(parsed, refusal, *make_lone_world());
-  }
-  if (!alone || (!refusal && measures(parsed))) return run_launch(parsed, refusal, argc, argv);
-  return refusal ? report(*refusal) : run_alone([&] { return print_or_read_files(parsed); });
+  return run_launch(parsed, argc, argv);
 }
 
 // Whether all of standard output has been written.

@@ -22,6 +22,9 @@ PATIENCE = 300  # seconds; the operations waited for take a few on an idle machi
 # For sh -c: writes each rank's exit code to a file, because mpirun reports only one of them.
 WRITE_CODE = 'trap "" TERM; "$@"; echo $? > code.$OMPI_COMM_WORLD_RANK'
 
+# Makes MPI_Init fail, but not mpirun: this point-to-point layer does not exist.
+NO_MPI = {"OMPI_MCA_pml": "no-such-layer"}
+
 
 # A shell starts background jobs with these signals ignored; the program would inherit that.
 for which in (signal.SIGINT, signal.SIGHUP):

@@ -12,6 +12,8 @@
 #include <string_view>
 #include <thread>
 
+#include "harness/error_report.h"
+
 namespace paceline {
 
 namespace {
@@ -21,29 +23,17 @@ using Json = nlohmann::json;
 constexpr std::string_view may_differ = "--memory-limit";
 
 std::string to_json(const CommandLine& line) {
-  Json json = {{"version", line.version},
-               {"experiment", line.experiment},
-               {"options", line.options},
-               {"code", 0}};
-  if (line.refusal) {
-    json["code"] = static_cast<int>(line.refusal->code());
-    json["refusal"] = line.refusal->what();
-  }
+  const Json json = {
+      {"version", line.version}, {"experiment", line.experiment}, {"options", line.options}};
   // Arguments may have bytes that are not UTF-8.
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 CommandLine from_json(const std::string& text) {
   const Json json = Json::parse(text);
-  CommandLine line{.version = json["version"],
-                   .experiment = json["experiment"],
-                   .options = json["options"].get<GivenOptions>(),
-                   .refusal = {}};
-  if (json["code"] != 0) {
-    line.refusal.emplace(static_cast<ExitCode>(json["code"].get<int>()),
-                         json["refusal"].get<std::string>());
-  }
-  return line;
+  return {.version = json["version"],
+          .experiment = json["experiment"],
+          .options = json["options"].get<GivenOptions>()};
 }
 
 using RanksByValue = std::map<std::string, std::vector<int>>;
@@ -82,25 +72,19 @@ std::optional<Error> difference(std::string_view what, const RanksByValue& group
   return UsageError(fmt::format("{}: {}; {}", what, values_by_rank(groups), advice));
 }
 
-// The refusal with the highest exit code; of several, that of the lowest rank.
-std::optional<Error> worst_refusal(const std::vector<CommandLine>& lines) {
-  const Error* worst = nullptr;
-  for (const CommandLine& line : lines) {
-    if (line.refusal && (worst == nullptr || line.refusal->code() > worst->code())) {
-      worst = &*line.refusal;
-    }
+// Its rank by the launcher's variables; nullopt without a launcher.
+std::optional<int> launched_rank() {
+  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "PALS_RANKID",
+                           "MV2_COMM_WORLD_RANK", "SLURM_PROCID"}) {
+    if (const char* rank = std::getenv(name)) return std::atoi(rank);
   }
-  if (worst == nullptr) return std::nullopt;
-  std::vector<int> ranks;
-  for (std::size_t rank = 0; rank < lines.size(); ++rank) {
-    const std::optional<Error>& refusal = lines[rank].refusal;
-    if (refusal && std::string_view(refusal->what()) == worst->what()) {
-      ranks.push_back(static_cast<int>(rank));
-    }
-  }
-  const std::string where =
-      ranks.size() == lines.size() ? "" : fmt::format(" ({})", ranks_text(ranks));
-  return Error(worst->code(), worst->what() + where);
+  return std::nullopt;
+}
+
+// The mpirun of Open MPI or of MPICH. Both end all processes when one fails; srun does only with
+// --kill-on-bad-exit. Both start their daemons with srun, whose environment ranks inherit.
+bool started_by_mpirun() {
+  return std::getenv("OMPI_COMM_WORLD_LOCAL_RANK") || std::getenv("MPI_LOCALRANKID");
 }
 
 }  // namespace
@@ -122,27 +106,23 @@ bool is_only_process() {
 
 void require_all_tasks(int ranks) {
   const char* tasks = std::getenv("SLURM_STEP_NUM_TASKS");
-  // The mpirun of Open MPI and of MPICH starts its daemons with srun, and ranks inherit their
-  // environment.
-  const bool started_by_mpirun =
-      std::getenv("OMPI_COMM_WORLD_LOCAL_RANK") || std::getenv("MPI_LOCALRANKID");
-  if (tasks == nullptr || started_by_mpirun || std::atoi(tasks) == ranks) return;
+  if (tasks == nullptr || started_by_mpirun() || std::atoi(tasks) == ranks) return;
   throw EnvironmentError(fmt::format(
       "srun started {} tasks, of which MPI sees {}: use srun --mpi=pmix (srun --mpi=list "
       "shows the plug-ins) or mpirun within the job",
       tasks, ranks));
 }
 
-bool reports_errors() {
-  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"}) {
-    if (const char* rank = std::getenv(name)) return std::string_view(rank) == "0";
-  }
-  return true;
-}
+bool reports_errors() { return launched_rank().value_or(0) == 0; }
 
-int wait_for_error_report(ExitCode code) {
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));
-  return static_cast<int>(code);
+int report_once(const Error& error) {
+  const int rank = launched_rank().value_or(0);
+  if (rank == 0) return report(error);
+  // Of several that fail without rank 0, the first ends the rest.
+  const std::chrono::seconds turn(started_by_mpirun() ? 2 * std::min(rank, 10) : 1);
+  std::this_thread::sleep_for(turn);
+  if (!started_by_mpirun()) return static_cast<int>(error.code());
+  return report(Error(error.code(), fmt::format("{} (rank {})", error.what(), rank)));
 }
 
 std::optional<Error> disagreement(const std::vector<CommandLine>& lines) {
@@ -152,7 +132,6 @@ std::optional<Error> disagreement(const std::vector<CommandLine>& lines) {
                               "start the same program on every rank")) {
     return found;
   }
-  if (auto refusal = worst_refusal(lines)) return refusal;
   if (auto found = difference("experiment", group(lines, experiment),
                               "give every rank the same command line")) {
     return found;
@@ -189,13 +168,11 @@ void require_same_device(World& world, const std::string& name) {
 }
 
 void require_same_command_line(World& world, const CommandLine& mine) {
-  std::vector<CommandLine> lines;
+  std::vector<CommandLine> lines;  // empty on ranks other than 0
   for (const std::string& text : world.gather(to_json(mine))) lines.push_back(from_json(text));
-  const std::optional<Error> found = disagreement(lines);
-  const int code = found ? static_cast<int>(found->code()) : 0;
-  const int agreed = static_cast<int>(world.max(code));
-  if (agreed == 0) return;
-  throw Error(static_cast<ExitCode>(agreed), world.broadcast(found ? found->what() : "", 0));
+  collectively(world, [&] {
+    if (auto found = disagreement(lines)) throw Error(*found);
+  });
 }
 
 }  // namespace paceline

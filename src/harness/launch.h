@@ -23,16 +23,16 @@ namespace paceline {
 // process without a launcher.
 [[nodiscard]] bool reports_errors();
 
-// A launcher ends all processes when one fails: the others wait here until the reporting process
-// has written its line. Returns `code`.
-[[nodiscard]] int wait_for_error_report(ExitCode code);
+// For an error that every rank may have, before ranks can agree: rank 0 prints it. The others wait,
+// because mpirun ends all processes when one fails, and must not end rank 0 before it has printed
+// the line. One that mpirun leaves alive fails alone, and prints its own. Returns the exit code.
+[[nodiscard]] int report_once(const Error& error);
 
 // The command line of one rank.
 struct CommandLine {
-  std::string version;     // of the program
-  std::string experiment;  // empty if the command line was refused
+  std::string version;  // of the program
+  std::string experiment;
   GivenOptions options;
-  std::optional<Error> refusal;
 };
 
 // Why these command lines, by rank, cannot run together, with the ranks concerned; nullopt if they

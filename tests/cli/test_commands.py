@@ -420,6 +420,28 @@ def test_no_dump_is_written_for_a_case_that_does_not_fit(paceline, tmp_path):
     assert not (tmp_path / "d.h5").exists()
 
 
+NO_GPU = {"CUDA_VISIBLE_DEVICES": "9"}
+
+
+def test_a_gpu_that_is_not_there_is_named_before_the_cpu_is_measured(paceline):
+    """Where there never was one, nobody expects it."""
+    auto = ("model", "--size", "tiny", "--context", 8, "--warmup", 0, "--steps", 1, "--quiet")
+    done = paceline(*auto, env=NO_GPU)
+    assert done.code == 0, done.err
+    (line,) = done.err.splitlines()
+    assert line.startswith("warning: no usable GPU (rank 0: ")
+    assert line.endswith(", with CUDA_VISIBLE_DEVICES=9): measuring the CPU")
+    assert "\ndevice: cpu, " in done.out
+    assert paceline(*auto, "--device", "cpu", env=NO_GPU).err == ""
+
+
+def test_a_gpu_that_is_asked_for_and_not_there_is_an_error(paceline):
+    done = paceline("model", "--size", "tiny", "--device", "cuda", env=NO_GPU)
+    assert done.code == 3
+    assert done.message.startswith("paceline: --device: rank 0: ")
+    assert ", with CUDA_VISIBLE_DEVICES=9; " in done.message
+
+
 def test_info(paceline):
     done = paceline("info", "--device", "cpu", ranks=2)
     assert done.code == 0

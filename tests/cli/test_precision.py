@@ -8,11 +8,10 @@ import h5py
 import numpy as np
 import pytest
 
+from conftest import NO_MPI
 from result_files import columns_of, rows, summary
 
 RUN = ("precision", "--device", "cpu", "--quiet", "--output", "out.h5")
-# Makes MPI_Init fail: this point-to-point layer does not exist.
-NO_MPI = {"OMPI_MCA_pml": "no-such-layer"}
 
 
 def json_rows(done) -> list[dict]:
@@ -227,7 +226,9 @@ def test_a_lone_process_initializes_mpi_for_collectives_alone(paceline, tmp_path
     assert done.code == 0, done.err
     with h5py.File(tmp_path / "m.h5") as f:
         assert f["environment"].attrs["mpi"] == "none"
-    assert paceline("ddp", *tiny, "--output", "d.h5", env=NO_MPI).code != 0
+    refused = paceline("ddp", *tiny, "--output", "d.h5", env=NO_MPI)
+    assert refused.code == 3
+    assert refused.message.startswith("paceline: MPI does not start here, ")
 
 
 def test_precision_under_mpirun(paceline, tmp_path):

@@ -1,27 +1,38 @@
-"""Ranks started with different command lines end with code 2 before anything runs."""
+"""Ranks started with different command lines end with code 2 before anything runs.
+
+Ranks compare over MPI, which only commands that measure start. A rank that is refused ends the
+others while they start it; one that measures nothing ends, and the others after --timeout.
+"""
 
 import subprocess
 
 import h5py
 import pytest
 
-from conftest import PROGRAM, WRITE_CODE, Run
+from conftest import NO_MPI, PROGRAM, WRITE_CODE, Run
 from result_files import summary
 
 TINY = ("--size", "tiny", "--context", 8, "--device", "cpu", "--warmup", 0, "--steps", 1)
+MODEL = ("model", *TINY)
+BAD = (*MODEL, "--bad")
 
 
-def mixed(folder, *lines):
-    """One rank per command line; returns the run and each rank's exit code."""
+def mixed(folder, *lines, shell=()):
+    """One rank per command line."""
     words = ["mpirun", "--oversubscribe"]
     for i, line in enumerate(lines):
         words += [":"] if i else []
-        words += ["-np", "1", "sh", "-c", WRITE_CODE, "sh", str(PROGRAM), *map(str, line)]
+        words += ["-np", "1", *shell, str(PROGRAM), *map(str, line)]
     done = subprocess.run(
         words, cwd=folder, capture_output=True, text=True, timeout=60, check=False
     )
-    codes = [int((folder / f"code.{rank}").read_text()) for rank in range(len(lines))]
-    return Run(done.returncode, done.stdout, done.stderr), codes
+    return Run(done.returncode, done.stdout, done.stderr)
+
+
+def with_codes(folder, *lines):
+    """The same, with each rank's exit code; the launch then ends with 0."""
+    done = mixed(folder, *lines, shell=("sh", "-c", WRITE_CODE, "sh"))
+    return done, [int((folder / f"code.{rank}").read_text()) for rank in range(len(lines))]
 
 
 @pytest.mark.parametrize(
@@ -32,17 +43,35 @@ def mixed(folder, *lines):
             "--seed: not given (ranks 0, 2), 1 (rank 1)",
         ),
         ([("ddp", *TINY, "--sync", "naive"), ("ddp", *TINY, "--sync", "flat")], "--sync: naive"),
-        ([("info",), ("info", "--help")], "experiment: info (rank 0), info --help (rank 1)"),
-        ([("model", *TINY), ("model", *TINY, "--bad")], "--bad: unknown option of 'model'"),
-        ([("model", *TINY, "--bad"), ("compare", "a.h5", "b.h5")], "(rank 0)"),
+        ([("info",), ("model", *TINY)], "experiment: info (rank 0), model (rank 1)"),
     ],
-    ids=["option", "strategy", "experiment", "bad flag", "bad flag of rank 0"],
+    ids=["option", "strategy", "experiment"],
 )
 def test_code_2_on_every_rank_and_one_line_that_says_why(tmp_path, lines, says):
-    done, codes = mixed(tmp_path, *lines)
+    done, codes = with_codes(tmp_path, *lines)
     assert codes == [2] * len(lines)
     assert says in done.message
     assert done.out == ""
+    assert not (tmp_path / "results").exists()
+
+
+@pytest.mark.parametrize(
+    ("lines", "says"),
+    [
+        ([BAD, BAD, BAD], "--bad: unknown option of 'model'; "),
+        ([MODEL, BAD], "(rank 1)"),
+        ([MODEL, BAD, BAD], "(rank 1)"),
+        ([BAD, MODEL], "--bad: unknown option of 'model'; "),
+        ([BAD, ("compare", "a.h5", "b.h5")], "--bad: unknown option of 'model'; "),
+        ([("list",), BAD], "(rank 1)"),
+    ],
+    ids=["all", "rank 1", "ranks 1 and 2", "rank 0", "rank 0 of two that read", "rank 1 of two"],
+)
+def test_a_rank_that_is_refused_ends_the_launch(tmp_path, lines, says):
+    done = mixed(tmp_path, *lines)
+    assert done.code == 2
+    assert "--bad: unknown option of 'model'" in done.message
+    assert says in done.message
     assert not (tmp_path / "results").exists()
 
 
@@ -62,8 +91,8 @@ def test_ranks_in_different_folders_are_refused(tmp_path):
 
 def test_memory_limits_may_differ(tmp_path):
     line = ("model", *TINY, "--output", "out.h5", "--memory-limit")
-    done, codes = mixed(tmp_path, (*line, "1GB"), (*line, "2GB"))
-    assert codes == [0, 0], done.err
+    done = mixed(tmp_path, (*line, "1GB"), (*line, "2GB"))
+    assert done.code == 0, done.err
     assert summary(tmp_path / "out.h5")["status"] == ["ok"]
 
 
@@ -73,21 +102,35 @@ def test_help_is_printed_once(paceline):
     assert done.out.count("--context") == 1
 
 
-def test_a_regression_is_every_rank_s_code(tmp_path, paceline):
+def test_a_regression_is_the_launch_s_code(tmp_path, paceline):
     for name in ("a.h5", "b.h5"):
         done = paceline("model", *TINY, "--quiet", "--output", name)
         assert done.code == 0, done.err
     with h5py.File(tmp_path / "b.h5", "r+") as f:
         (case,) = f["cases"].values()
         case.attrs["status"] = "oom"
-    line = ("compare", "a.h5", "b.h5")
-    done, codes = mixed(tmp_path, line, line)
-    assert codes == [1, 1], done.err
+    done = paceline("compare", "a.h5", "b.h5", ranks=2)
+    assert done.code == 1, done.err
     assert done.out.count("no longer ok") == 2  # the row and the count, from one rank
 
 
-def test_a_process_without_a_launcher_needs_no_mpi(paceline):
-    """Login nodes may have none that starts."""
-    done = paceline("--help", env={"OMPI_MCA_btl": "none", "OMPI_MCA_pml": "none"})
-    assert done.code == 0
-    assert "usage:" in done.out
+@pytest.mark.parametrize("ranks", [0, 3])
+@pytest.mark.parametrize("words", [("--help",), ("list",), ("plan", "--size", "tiny")])
+def test_what_measures_nothing_starts_no_mpi(paceline, words, ranks):
+    """Login nodes may have none that starts; in a task of srun other ranks never call it."""
+    done = paceline(*words, ranks=ranks, env=NO_MPI)
+    assert (done.code, done.err) == (0, "")
+    assert done.out == paceline(*words).out
+
+
+@pytest.mark.parametrize("ranks", [0, 3])
+def test_a_usage_error_starts_no_mpi(paceline, ranks):
+    done = paceline(*BAD, ranks=ranks, env=NO_MPI)
+    assert done.code == 2
+    assert done.message.startswith("paceline: --bad: unknown option of 'model'; ")
+
+
+def test_info_of_one_process_starts_no_mpi(paceline):
+    done = paceline("info", "--device", "cpu", env=NO_MPI)
+    assert done.code == 0, done.err
+    assert "Open MPI" in done.out

@@ -14,11 +14,7 @@ namespace paceline {
 namespace {
 
 CommandLine model(GivenOptions options) {
-  return {.version = "1", .experiment = "model", .options = std::move(options), .refusal = {}};
-}
-
-CommandLine refused(const Error& error) {
-  return {.version = "1", .experiment = {}, .options = {}, .refusal = error};
+  return {.version = "1", .experiment = "model", .options = std::move(options)};
 }
 
 std::string message(const std::vector<CommandLine>& lines) {
@@ -61,24 +57,9 @@ TEST(Launch, names_experiments_that_differ_before_their_options) {
 }
 
 TEST(Launch, names_program_versions_that_differ_before_all_else) {
-  CommandLine older = refused(UsageError("--new: is unknown"));
-  older.version = "0";
+  const CommandLine older = {.version = "0", .experiment = "ddp", .options = {}};
   EXPECT_EQ(message({model({}), older}),
             "program version: 1 (rank 0), 0 (rank 1); start the same program on every rank");
-}
-
-TEST(Launch, a_refusal_names_its_ranks_unless_all_ranks_refuse) {
-  const CommandLine bad = refused(UsageError("--bad: is unknown"));
-  EXPECT_EQ(message({model({}), bad, bad}), "--bad: is unknown (ranks 1, 2)");
-  EXPECT_EQ(message({bad, model({})}), "--bad: is unknown (rank 0)");
-  EXPECT_EQ(message({bad, bad}), "--bad: is unknown");
-}
-
-TEST(Launch, the_worst_refusal_counts) {
-  const std::vector<CommandLine> lines = {refused(UsageError("--bad: is unknown")), model({}),
-                                          refused(InternalError("a fault of ours"))};
-  EXPECT_EQ(exit_code(lines), ExitCode::internal);
-  EXPECT_EQ(message(lines), "a fault of ours (rank 2)");
 }
 
 TEST(Launch, every_rank_throws_the_same) {

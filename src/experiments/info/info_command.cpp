@@ -218,9 +218,13 @@ class InfoCommand final : public Command {
     p.flag("--ceilings", ceilings_, "measure peak rates: GEMM per precision, copy bandwidth");
     p.flag("--json", run_.json, "one JSON object instead of tables");
   }
+  [[nodiscard]] bool needs_mpi() const override { return false; }
   [[nodiscard]] ExitCode run(World* world, const std::string& line) override {
     const std::unique_ptr<Device> device = make_device(run_, *world).device;
-    const RunInfo run = describe_launch(*world, device->info(), line, "info");
+    RunInfo run = describe_launch(*world, device->info(), line, "info");
+    for (auto& [name, value] : run.environment) {
+      if (name == "mpi") value = linked_mpi();
+    }
     const std::vector<RankCeilings> ceilings =
         ceilings_ ? measure_ceilings(*world, *device) : std::vector<RankCeilings>{};
     const Json hosts = gather_links(*world, run);
