@@ -17,6 +17,7 @@ import pandas as pd
 
 from . import contents, temporary_files, untrusted_file
 from .formatting import printable, text
+from .hdf5_file import open_hdf5, reason
 
 SCHEMA_VERSIONS = ("1", "2")
 MAX_DECOMPRESSED = 4 << 30  # bytes
@@ -54,7 +55,7 @@ def opened(path: Path) -> Iterator[h5py.File]:
         plain = decompressed(path)
         if h5py.is_hdf5(plain) and (fault := untrusted_file.fault_of(plain)):
             raise ResultError(f"{path} {fault}")
-        with h5py.File(plain, "r") as file:
+        with open_hdf5(plain) as file:
             contents.check(file)
             check_schema(path, file)
             yield file
@@ -129,7 +130,8 @@ def unreadable(path: Path, error: OSError) -> ResultError:
         return ResultError(f"{path}: cannot be read: {os.strerror(error.errno).lower()}")
     if path.is_dir():
         return ResultError(f"{path}: is a folder; give result files")
-    return ResultError(f"{path}: cannot be read: not an HDF5 file, or a damaged one")
+    why = reason(error) or "not an HDF5 file, or a damaged one"
+    return ResultError(f"{path}: cannot be read: {why}")
 
 
 def check_schema(path: Path, file: h5py.File) -> None:

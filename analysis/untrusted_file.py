@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-import h5py
 import numpy as np
 from h5py import h5a, h5d, h5g, h5s
 
 from . import contents
+from .hdf5_file import open_hdf5
 
 MAX_MEMORY = 8 << 30  # bytes, beyond what the parent has mapped: on many cores its threads take GBs
 SECONDS = 5  # of the processor, and another for each MB: a sweep of many small cases needs 0.4
@@ -61,6 +61,7 @@ def start_reading(path: Path) -> int:
     child = os.fork()
     if child == 0:
         gc.disable()  # a collection would copy every page with objects of the parent
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # the parent warns too
         os._exit(read_everything(path))
     return child
 
@@ -86,7 +87,7 @@ def read_everything(path: Path) -> int:
         resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
         most = mapped_bytes() + MAX_MEMORY
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
-        with h5py.File(path, "r") as file:
+        with open_hdf5(path) as file:
             for member in contents.members(file):
                 read(member)
     except MemoryError:

@@ -160,6 +160,25 @@ def launch(tmp_path):
             run.communicate(timeout=PATIENCE)
 
 
+NO_LOCKS = """
+#include <errno.h>
+int flock(int file, int operation) {
+  (void)file, (void)operation;
+  errno = ENOLCK;
+  return -1;
+}
+"""
+
+
+@pytest.fixture(scope="session")
+def without_locks(tmp_path_factory):
+    """Environment variables of a process on a file system without locks."""
+    folder = tmp_path_factory.mktemp("locks")
+    (folder / "locks.c").write_text(NO_LOCKS)
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", "locks.so", "locks.c"], cwd=folder, check=True)
+    return {"LD_PRELOAD": f"{folder / 'locks.so'} {os.environ.get('LD_PRELOAD', '')}"}
+
+
 @pytest.fixture
 def golden():
     with h5py.File(ROOT / "tests" / "golden" / "golden.h5") as f:
