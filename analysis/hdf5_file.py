@@ -22,7 +22,8 @@ def open_hdf5(path: Path) -> h5py.File:
         if error.errno not in NO_LOCKS:
             raise
     file = h5py.File(path, "r", locking=False)
-    warn(f"{printable(path)} is read without a lock, which its file system lacks: let no program write to it")
+    name = printable(str(path))
+    warn(f"{name} is read without a lock, which its file system lacks: let no program write to it")
     return file
 
 

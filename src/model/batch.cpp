@@ -2,13 +2,15 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
+#include <algorithm>
+#include <string>
+#include <string_view>
 
 #include "core/error.h"
 #include "core/random.h"
 #include "core/step_state.h"
+#include "record/crash_report.h"
 #include "record/hdf5.h"
-#include "record/untrusted_file.h"
 
 namespace paceline {
 
@@ -16,100 +18,110 @@ namespace {
 
 constexpr std::uint64_t token_stream = 1ULL << 40U;  // initial weights use streams 0, 1, ...
 
-[[noreturn]] void refuse_tokens(const std::filesystem::path& file, const std::string& what) {
-  throw UsageError(fmt::format("--tokens: {} {}", file.string(), what));
-}
-
-// place: "token 3", "targets[1, 2]"
-template <class Place>
-std::int32_t checked_id(const std::filesystem::path& file, std::int64_t id, std::int64_t vocab,
-                        const Place& place) {
-  if (id < 0 || id >= vocab) {
-    refuse_tokens(file, fmt::format("holds {} as {}; --vocab {} allows 0 to {}", id, place(), vocab,
-                                    vocab - 1));
-  }
-  return static_cast<std::int32_t>(id);
-}
-
-struct Matrix2 {
-  std::vector<std::int64_t> values;
-  std::int64_t rows = 0;
-  std::int64_t cols = 0;
-};
-
-Matrix2 read_matrix(const std::filesystem::path& file, const hdf5::File& h5,
-                    const std::string& name) {
-  const hdf5::Dataset dataset = h5.dataset(name);
-  const hdf5::Dims dims = dataset.dims();
-  if (dims.size() != 2 || dataset.type_class() != H5T_INTEGER) {
-    refuse_tokens(file, fmt::format("holds '{}', which must be integers [rows, columns]", name));
-  }
-  return {dataset.read<std::int64_t>(), static_cast<std::int64_t>(dims[0]),
-          static_cast<std::int64_t>(dims[1])};
-}
-
-Batch load_hdf5(const std::filesystem::path& file, const BatchShape& shape) {
-  const hdf5::File h5 = hdf5::File::open(file);
-  if (!h5.has("tokens")) refuse_tokens(file, "has no dataset 'tokens'");
-  const Matrix2 tokens = read_matrix(file, h5, "tokens");
-  const bool has_targets = h5.has("targets");
-  const std::int64_t rows = shape.first_row + shape.rows;
-  if (tokens.rows < rows || tokens.cols < shape.context) {
-    refuse_tokens(file, fmt::format("holds tokens [{}, {}]; [{}, {}] are needed", tokens.rows,
-                                    tokens.cols, rows, shape.context));
-  }
-  if (!has_targets && tokens.cols == 1) {
+// name: "tokens" of a matrix; empty: of one sequence, in which rows begin T tokens apart.
+std::vector<std::int32_t> checked(const std::filesystem::path& file, const BatchShape& shape,
+                                  std::string_view name, const std::vector<std::int64_t>& ids) {
+  const auto wrong =
+      std::ranges::find_if(ids, [&](auto id) { return id < 0 || id >= shape.vocab; });
+  if (wrong != ids.end()) {
+    const std::int64_t width = static_cast<std::int64_t>(ids.size()) / shape.rows;
+    const std::int64_t row = shape.first_row + (wrong - ids.begin()) / width;
+    const std::int64_t column = (wrong - ids.begin()) % width;
     refuse_tokens(file,
-                  "holds tokens of one column and no targets: no token has a next one to predict");
+                  fmt::format("holds {} as {}; --vocab {} allows 0 to {}", *wrong,
+                              name.empty() ? fmt::format("token {}", row * shape.context + column)
+                                           : fmt::format("{}[{}, {}]", name, row, column),
+                              shape.vocab, shape.vocab - 1));
   }
-  const Matrix2 targets = has_targets ? read_matrix(file, h5, "targets") : tokens;
-  if (targets.rows != tokens.rows || targets.cols != tokens.cols) {
-    refuse_tokens(file, "holds tokens and targets of different shapes");
-  }
-  const auto id_at = [&](const char* name, const Matrix2& ids, std::int64_t row,
-                         std::int64_t column) {
-    const std::int64_t id = ids.values[static_cast<std::size_t>(row * ids.cols + column)];
-    return checked_id(file, id, shape.vocab,
-                      [&] { return fmt::format("{}[{}, {}]", name, row, column); });
-  };
+  return {ids.begin(), ids.end()};
+}
+
+// ids: T or T + 1 tokens of each row.
+Batch with_next_tokens(const std::vector<std::int32_t>& ids, const BatchShape& shape) {
+  const std::int64_t width = static_cast<std::int64_t>(ids.size()) / shape.rows;
   Batch batch;
-  for (std::int64_t row = shape.first_row; row < rows; ++row) {
-    for (std::int64_t t = 0; t < shape.context; ++t) {
-      batch.tokens.push_back(id_at("tokens", tokens, row, t));
-      const bool is_last = !has_targets && t + 1 == tokens.cols;
-      batch.targets.push_back(is_last       ? no_target
-                              : has_targets ? id_at("targets", targets, row, t)
-                                            : id_at("tokens", tokens, row, t + 1));
-    }
+  for (std::int64_t row = 0; row < shape.rows; ++row) {
+    const auto first = ids.begin() + row * width;
+    batch.tokens.insert(batch.tokens.end(), first, first + shape.context);
+    batch.targets.insert(batch.targets.end(), first + 1, first + width);
+    if (width == shape.context) batch.targets.push_back(no_target);
   }
   return batch;
 }
 
-Batch load_flat(const std::filesystem::path& file, const BatchShape& shape) {
-  const std::int64_t first = shape.first_row * shape.context;
-  const std::int64_t count = shape.rows * shape.context + 1;
-  const std::uintmax_t bytes = std::filesystem::file_size(file);
-  if (bytes % sizeof(std::uint16_t) != 0) {
-    refuse_tokens(
-        file,
-        fmt::format("holds {} bytes: it is neither HDF5 nor tokens of two bytes (uint16)", bytes));
+std::int64_t needed_rows(const BatchShape& shape) {
+  return std::max(shape.all_rows, shape.first_row + shape.rows);
+}
+
+void require_matrix(const std::filesystem::path& file, const BatchShape& shape, std::int64_t rows,
+                    std::int64_t columns, bool has_targets) {
+  if (rows < needed_rows(shape) || columns < shape.context) {
+    refuse_tokens(file, fmt::format("holds tokens [{}, {}]; [{}, {}] are needed", rows, columns,
+                                    needed_rows(shape), shape.context));
   }
-  const auto available = static_cast<std::int64_t>(bytes / sizeof(std::uint16_t));
-  if (available < first + count) {
-    refuse_tokens(
-        file, fmt::format("holds {} tokens of uint16; {} are needed", available, first + count));
+  if (!has_targets && columns == 1) {
+    refuse_tokens(file,
+                  "holds tokens of one column and no targets: no token has a next one to predict");
   }
-  std::vector<std::uint16_t> raw(static_cast<std::size_t>(count));
-  std::ifstream in(file, std::ios::binary);
-  in.seekg(first * static_cast<std::int64_t>(sizeof(std::uint16_t)));
-  in.read(reinterpret_cast<char*>(raw.data()),
-          count * static_cast<std::int64_t>(sizeof(std::uint16_t)));
-  if (!in) refuse_tokens(file, "cannot be read");
-  for (std::size_t i = 0; i < raw.size(); ++i) {
-    (void)checked_id(file, raw[i], shape.vocab,
-                     [&] { return fmt::format("token {}", first + static_cast<std::int64_t>(i)); });
+}
+
+hdf5::Dataset matrix_of(const std::filesystem::path& file, const hdf5::File& h5,
+                        const std::string& name) {
+  hdf5::Dataset dataset = h5.dataset(name);
+  if (dataset.dims().size() != 2 || dataset.type_class() != H5T_INTEGER) {
+    refuse_tokens(file, fmt::format("holds '{}', which must be integers [rows, columns]", name));
   }
-  return {{raw.begin(), raw.end() - 1}, {raw.begin() + 1, raw.end()}};
+  if (const std::string obstacle = dataset.obstacle(); !obstacle.empty()) throw Hdf5Error(obstacle);
+  return dataset;
+}
+
+Batch load_hdf5(const std::filesystem::path& file, const BatchShape& shape,
+                const std::optional<TokenDtype>& dtype) {
+  const CrashReport report("--tokens: " + file.string());
+  const hdf5::File h5 = hdf5::File::open(file);
+  if (!h5.has("tokens")) refuse_tokens(file, "has no dataset 'tokens'");
+  const hdf5::Dataset tokens = matrix_of(file, h5, "tokens");
+  const bool has_targets = h5.has("targets");
+  const hdf5::Dims dims = tokens.dims();
+  const auto columns = static_cast<std::int64_t>(dims[1]);
+  const IntegerType type{.bytes = static_cast<std::int64_t>(tokens.element_size()),
+                         .is_signed = tokens.is_signed()};
+  require_dtype(file, type.name(), dtype);
+  require_matrix(file, shape, static_cast<std::int64_t>(dims[0]), columns, has_targets);
+  const auto read = [&](const hdf5::Dataset& from, const char* name, std::int64_t width) {
+    return checked(file, shape, name,
+                   from.read_rows<std::int64_t>(static_cast<hsize_t>(shape.first_row),
+                                                static_cast<hsize_t>(shape.rows),
+                                                static_cast<hsize_t>(width)));
+  };
+  if (!has_targets) {
+    return with_next_tokens(read(tokens, "tokens", std::min(shape.context + 1, columns)), shape);
+  }
+  const hdf5::Dataset targets = matrix_of(file, h5, "targets");
+  if (targets.dims() != dims) refuse_tokens(file, "holds tokens and targets of different shapes");
+  return {read(tokens, "tokens", shape.context), read(targets, "targets", shape.context)};
+}
+
+Batch load_without_hdf5(const std::filesystem::path& file, const BatchShape& shape,
+                        const std::optional<TokenDtype>& dtype) {
+  TokenFile tokens(file, dtype, shape.vocab);
+  const bool is_matrix = tokens.rows().has_value();
+  const std::int64_t needed = needed_rows(shape) * shape.context + 1;
+  if (is_matrix) {
+    require_matrix(file, shape, *tokens.rows(), tokens.columns(), false);
+  } else if (tokens.columns() < needed) {
+    refuse_tokens(file, fmt::format("holds {} tokens of {}; {} are needed", tokens.columns(),
+                                    tokens.type().name(), needed));
+  }
+  const std::int64_t width =
+      is_matrix ? std::min(shape.context + 1, tokens.columns()) : shape.context + 1;
+  const std::int64_t stride = is_matrix ? tokens.columns() : shape.context;
+  std::vector<std::int64_t> ids;
+  for (std::int64_t row = 0; row < shape.rows; ++row) {
+    const std::vector<std::int64_t> more = tokens.read((shape.first_row + row) * stride, width);
+    ids.insert(ids.end(), more.begin(), more.end());
+  }
+  return with_next_tokens(checked(file, shape, is_matrix ? "tokens" : "", ids), shape);
 }
 
 }  // namespace
@@ -130,16 +142,17 @@ Batch random_batch(const BatchShape& shape, std::uint64_t seed) {
   return batch;
 }
 
-Batch load_batch(const std::filesystem::path& file, const BatchShape& shape) {
+Batch load_batch(const std::filesystem::path& file, const BatchShape& shape,
+                 const std::optional<TokenDtype>& dtype) {
   std::error_code why;
   const std::filesystem::file_status status = std::filesystem::status(file, why);
   if (why) refuse_tokens(file, "cannot be read: " + why.message());
   if (!std::filesystem::is_regular_file(status)) {
     refuse_tokens(file, "is not a file that can be read");
   }
-  require_readable(file);
   try {
-    return hdf5::File::is_hdf5(file) ? load_hdf5(file, shape) : load_flat(file, shape);
+    return hdf5::File::is_hdf5(file) ? load_hdf5(file, shape, dtype)
+                                     : load_without_hdf5(file, shape, dtype);
   } catch (const Hdf5Error& error) {
     refuse_tokens(file, std::string("cannot be read: ") + error.what());
   }

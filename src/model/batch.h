@@ -3,7 +3,10 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <vector>
+
+#include "model/token_file.h"
 
 namespace paceline {
 
@@ -17,18 +20,19 @@ struct BatchShape {
   std::int64_t rows = 0;       // B
   std::int64_t context = 0;    // T
   std::int64_t vocab = 0;
+  std::int64_t all_rows = 0;  // that a file must hold: those of all ranks
 };
 
 // Targets are the next tokens. A row of the global batch depends on the seed and its index only,
 // not on the number of ranks.
 [[nodiscard]] Batch random_batch(const BatchShape& shape, std::uint64_t seed);
 
-// Reads one of two formats.
-// HDF5: `tokens` and optionally `targets`, integers [rows, columns]; the first T columns are used.
-// Without `targets`, the target is the next token of the row; the last token of a row has none.
-// Any other file: flat uint16; row i starts at token i T and the target is the next token.
-// Throws UsageError (--tokens) if the file cannot be read, is too short, is neither HDF5 nor a
-// multiple of two bytes, or contains an id outside [0, vocab).
-[[nodiscard]] Batch load_batch(const std::filesystem::path& file, const BatchShape& shape);
+// HDF5 files hold `tokens` and optionally `targets`, integers [rows, columns], of which the first T
+// columns are used; TokenFile describes the others. Only the rows that are needed are read. Without
+// `targets`, the target is the next token of the row; the last token of a row has none. In a file
+// of one sequence row i starts at token i T. Throws UsageError (--tokens, --token-dtype) if the
+// file cannot be read, is too short, or has an id outside [0, vocab) in these rows.
+[[nodiscard]] Batch load_batch(const std::filesystem::path& file, const BatchShape& shape,
+                               const std::optional<TokenDtype>& dtype = {});
 
 }  // namespace paceline

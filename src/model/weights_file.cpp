@@ -14,8 +14,8 @@
 #include "core/error.h"
 #include "core/fnv1a.h"
 #include "core/random.h"
+#include "record/crash_report.h"
 #include "record/hdf5.h"
-#include "record/untrusted_file.h"
 #include "record/whole_file.h"
 
 namespace paceline {
@@ -70,6 +70,7 @@ hdf5::Dims dims_of(const Shape& shape) {
 // Calls read(group) with the HDF5 group that holds the weights.
 template <class F>
 void read_weights(const std::filesystem::path& file, F&& read) {
+  const CrashReport report("--load-weights: " + file.string());
   try {
     const hdf5::File h5 = hdf5::File::open(file);
     read(h5.group(h5.has("weights") ? "weights" : "/"));
@@ -107,7 +108,6 @@ void initialise_weights(Ops& ops, ParameterStore& store, std::uint64_t seed) {
 }
 
 void check_weights_file(const std::filesystem::path& file, const ModelConfig& config) {
-  require_readable(file);
   read_weights(file, [&](const hdf5::Group& group) {
     std::set<std::string> wanted;
     for_each_view(Transformer::entries(config), [&](const auto&, const ParameterView& view) {
@@ -121,6 +121,7 @@ void check_weights_file(const std::filesystem::path& file, const ModelConfig& co
       if (dataset.type_class() != H5T_FLOAT) {
         refuse_weights(file, "holds '" + view.name + "' in a dtype that is not floating-point");
       }
+      if (const std::string why = dataset.obstacle(); !why.empty()) throw Hdf5Error(why);
       wanted.insert(view.name);
     });
     for (const std::string& name : group.names()) {

@@ -2,18 +2,12 @@
 
 #include <fmt/format.h>
 #include <hdf5_hl.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <system_error>
 
 namespace paceline::hdf5 {
 
 namespace {
-
-// Keeps HDF5 from printing its error stack.
-void silence() { H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr); }
 
 Handle string_type() {
   Handle type(H5Tcopy(H5T_C_S1), H5Tclose, "H5Tcopy");
@@ -110,6 +104,8 @@ Handle opened(hid_t id, Handle::Close close, const std::string& path, std::strin
 
 }  // namespace
 
+void silence() { H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr); }
+
 void throw_error(std::string_view call) {
   H5Eclear2(H5E_DEFAULT);
   throw Hdf5Error(fmt::format("{} is damaged or not as paceline writes it", object_of(call)));
@@ -189,6 +185,11 @@ std::size_t Dataset::element_size() const {
   return H5Tget_size(type.id());
 }
 
+bool Dataset::is_signed() const {
+  const Handle type(H5Dget_type(id()), H5Tclose, "H5Dget_type");
+  return H5Tget_sign(type.id()) != H5T_SGN_NONE;
+}
+
 H5D_layout_t Dataset::layout() const {
   const Handle made(H5Dget_create_plist(id()), H5Pclose, "H5Dget_create_plist");
   return H5Pget_layout(made.id());
@@ -218,7 +219,18 @@ std::size_t Dataset::size() const { return product(dims()); }
 void Dataset::read_into(hid_t type, void* values) const {
   if (size() == 0) return;
   const Handle transfer = transfer_of(size());
-  check(H5Dread(id(), type, H5S_ALL, H5S_ALL, transfer.id(), values), "H5Dread");
+  check_read(H5Dread(id(), type, H5S_ALL, H5S_ALL, transfer.id(), values));
+}
+
+void Dataset::read_block(hid_t type, const Dims& first, const Dims& count, void* values) const {
+  const Handle selected(H5Dget_space(id()), H5Sclose, "H5Dget_space");
+  check(H5Sselect_hyperslab(selected.id(), H5S_SELECT_SET, first.data(), nullptr, count.data(),
+                            nullptr),
+        "H5Sselect_hyperslab");
+  const Handle memory(H5Screate_simple(static_cast<int>(count.size()), count.data(), nullptr),
+                      H5Sclose, "H5Screate_simple");
+  const Handle transfer = transfer_of(product(count));
+  check_read(H5Dread(id(), type, memory.id(), selected.id(), transfer.id(), values));
 }
 
 template <>
@@ -341,17 +353,6 @@ File File::made(const std::string& name, hid_t access) {
 }
 
 File File::create(const std::filesystem::path& path) { return made(path, H5P_DEFAULT); }
-
-File File::open(const std::filesystem::path& path) {
-  silence();
-  const hid_t id = H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT);
-  if (id < 0) {
-    if (access(path.c_str(), R_OK) != 0) throw Hdf5Error(std::generic_category().message(errno));
-    throw Hdf5Error(path.extension() == ".xz" ? "it is compressed; decompress it with unxz first"
-                                              : "it is not an HDF5 file, or a damaged one");
-  }
-  return File(Handle(id, H5Fclose, "H5Fopen"));
-}
 
 File File::in_memory() {
   const Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, "H5Pcreate");

@@ -30,6 +30,8 @@ namespace hdf5 {
 using Dims = std::vector<hsize_t>;
 using Attribute = std::variant<std::int64_t, double, bool, std::string>;
 
+void silence();  // keeps HDF5 from printing its error stack
+
 [[noreturn]] void throw_error(std::string_view call);
 
 // The result of an HDF5 call; throws if it is negative, HDF5's sign of an error.
@@ -97,8 +99,12 @@ class Dataset : public Object {
   [[nodiscard]] H5T_class_t type_class() const;  // H5T_INTEGER, H5T_FLOAT, H5T_STRING, ...
   [[nodiscard]] H5D_layout_t layout() const;
   [[nodiscard]] std::size_t element_size() const;  // bytes in the file
+  [[nodiscard]] bool is_signed() const;            // of an integer type
   // Whether its elements are stored in other files.
   [[nodiscard]] bool is_in_other_files() const;
+  // Why its elements cannot be read: they are in other files, or compressed with a filter that this
+  // HDF5 lacks. Empty: no such reason.
+  [[nodiscard]] std::string obstacle() const;
 
   // Names the dimension and attaches `scale` to it: a dataset of the same file and of the
   // dimension's length, with the coordinate of each index. H5Ocopy copies neither: in a copy, call
@@ -115,8 +121,18 @@ class Dataset : public Object {
     return values;
   }
 
+  // The elements of a matrix in rows [row, row + rows) and the first `columns` columns, row-major.
+  template <class T>
+  [[nodiscard]] std::vector<T> read_rows(hsize_t row, hsize_t rows, hsize_t columns) const {
+    std::vector<T> values(rows * columns);
+    read_block(type_of(T{}), {row, 0}, {rows, columns}, values.data());
+    return values;
+  }
+
  private:
   void read_into(hid_t type, void* values) const;
+  void read_block(hid_t type, const Dims& first, const Dims& count, void* values) const;
+  void check_read(herr_t result) const;
 };
 template <>
 std::vector<std::string> Dataset::read<std::string>() const;
@@ -161,8 +177,11 @@ class Group : public Object {
 class File : public Group {
  public:
   [[nodiscard]] static File create(const std::filesystem::path& path);  // replaces an existing file
-  [[nodiscard]] static File open(const std::filesystem::path& path);    // read-only
-  [[nodiscard]] static bool is_hdf5(const std::filesystem::path& path);  // by its signature
+  // Read-only. Locks the file unless HDF5_USE_FILE_LOCKING is FALSE or its file system has no
+  // locks.
+  [[nodiscard]] static File open(const std::filesystem::path& path);
+  [[nodiscard]] static bool lacks_locks(const std::filesystem::path& path);  // its file system
+  [[nodiscard]] static bool is_hdf5(const std::filesystem::path& path);      // by its signature
   // A new file, in memory only.
   [[nodiscard]] static File in_memory();
 

@@ -17,6 +17,7 @@
 
 #include "core/clock.h"
 #include "core/error.h"
+#include "core/screen.h"
 #include "record/whole_file.h"
 
 namespace paceline {
@@ -146,16 +147,17 @@ bool LockedFolder::try_lock() {
     throw_unwritable_folder(folder_, std::generic_category().message(errno));
   }
   const int refused = flock(descriptor, LOCK_EX | LOCK_NB) == 0 ? 0 : errno;
-  if (refused == 0 && still_named(descriptor, name)) {
-    lock_ = descriptor;
-    return true;
+  const bool is_held = refused == EWOULDBLOCK || refused == EINTR;
+  if (is_held || !still_named(descriptor, name)) {
+    close(descriptor);
+    return false;
   }
-  close(descriptor);
-  if (refused != 0 && refused != EWOULDBLOCK && refused != EINTR) {
-    throw_unwritable_folder(
-        folder_, fmt::format("no locks there: {}", std::generic_category().message(refused)));
+  if (refused != 0) {
+    write_to(stderr, "warning: {} has no lock ({}): let no second run write to this --output\n",
+             folder_.string(), std::generic_category().message(refused));
   }
-  return false;
+  lock_ = descriptor;
+  return true;
 }
 
 void LockedFolder::remove_what_is_empty() const {

@@ -17,7 +17,7 @@ class LockedFolder : NonCopyable {
 
   // Creates the folder and missing parents, waits for the lock, and removes the temporary files of
   // a killed run. Throws UsageError if the folder is a symbolic link or cannot be created, or if
-  // another run keeps the lock.
+  // another run keeps the lock. Warns of a file system without locks.
   explicit LockedFolder(std::filesystem::path folder, double patience = default_patience);
   // Removes the folder and the parents that it created, if they are empty.
   ~LockedFolder();

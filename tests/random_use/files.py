@@ -6,22 +6,33 @@ from pathlib import Path
 import h5py
 import numpy as np
 
+TOKEN_FORMATS = ("hdf5", "hdf5", "hdf5", "uint16", "uint32", "npy", "llm.c")
+
 
 @dataclass(frozen=True)
 class Tokens:
-    """Tokens [rows, columns] below `vocab`, in HDF5 or as flat uint16."""
+    """Tokens [rows, columns] below `vocab`."""
 
     rows: int
     columns: int
     vocab: int
-    flat: bool
+    format: str  # of TOKEN_FORMATS
     targets: bool
 
     def write(self, path: Path) -> None:
         random = np.random.default_rng(self.rows)
         tokens = random.integers(0, self.vocab, (self.rows, self.columns + 1))
-        if self.flat:
-            tokens.astype(np.uint16).tofile(path)
+        if self.format in ("uint16", "uint32"):
+            tokens.astype(self.format).tofile(path)
+            return
+        if self.format == "npy":
+            with path.open("wb") as file:
+                np.save(file, tokens)
+            return
+        if self.format == "llm.c":
+            header = np.zeros(256, np.int32)
+            header[:3] = 20240520, 1, tokens.size
+            path.write_bytes(header.tobytes() + tokens.astype(np.uint16).tobytes())
             return
         with h5py.File(path, "w") as file:
             file["tokens"] = tokens[:, :-1]

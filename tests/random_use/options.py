@@ -2,7 +2,7 @@
 
 import random
 
-from random_use.files import Input, NoHdf5, Tokens, Weights
+from random_use.files import TOKEN_FORMATS, Input, NoHdf5, Tokens, Weights
 from random_use.lines import EXPERIMENTS, Use, count_of, drop_unused
 from random_use.values import (
     AXES,
@@ -180,8 +180,9 @@ class Generator:
         r = self.random
         rows, columns = r.choice((3, 40, 200)), r.choice((1, 9, 80))
         vocab = r.choice((2, int(use.options["--vocab"] or 2), 500))
-        made = Tokens(rows, columns, vocab, flat=self._chance(0.3), targets=self._chance(0.7))
+        made = Tokens(rows, columns, vocab, r.choice(TOKEN_FORMATS), targets=self._chance(0.7))
         self._input(use, "--tokens", "tokens.bin", made)
+        self._maybe(use, 0.3, "--token-dtype", ("uint16", "uint32"))
         use.valid = False
 
     def _weights(self, use: Use) -> None:

@@ -31,6 +31,7 @@ SPOILS = (
     ("--tokens", "none.h5"), ("--load-weights", "none.h5"), ("--predict", "none.h5"),
     ("--config", "none.toml"), ("--registration", "symmetric"), ("--batch-size", "1e3"),
     ("--batch-size", ""), ("--flash-kernels", "sm80"), ("--fp32-attention", "exact"),
+    ("--token-dtype", "uint32"), ("--token-dtype", "int16"),
     ("--in-place", "yes"), ("--max-steps", "50"), ("--recompute", "block"), ("--sync", "none"),
     ("--shard", "zero3"), ("--prefetch", "65"), ("--reshard", "1"), ("--exec", "compiled"),
     ("--exec", "fast"), ("--optimizer", "in-backward"), ("--cold-start", None),

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <fstream>
 #include <functional>
@@ -22,11 +23,16 @@
 
 // If set, runs once between open() and flock() of a lock file.
 static std::function<void()> before_flock;
+static int flock_error = 0;  // of a file system without locks
 
 // Replaces the C library's flock.
 // NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name)
 extern "C" int flock(int descriptor, int operation) noexcept {
   if (before_flock) std::exchange(before_flock, nullptr)();
+  if (flock_error != 0) {
+    errno = flock_error;
+    return -1;
+  }
   return static_cast<int>(syscall(SYS_flock, descriptor, operation));
 }
 
@@ -259,6 +265,24 @@ TEST_F(LockedFolderTest, ALockOnAReplacedFolderDoesNotCount) {
   EXPECT_TRUE(fs::exists(root() / "old" / ".lock"));
   const Opened named(folder() / ".lock");
   EXPECT_EQ(flock(named.get(), LOCK_EX | LOCK_NB), -1);  // `locked` holds the lock
+}
+
+TEST_F(LockedFolderTest, AFileSystemWithoutLocksIsWarnedOf) {
+  for (const int error : {ENOLCK, ENOSYS, EOPNOTSUPP}) {
+    flock_error = error;
+    testing::internal::CaptureStderr();
+    {
+      LockedFolder locked(folder(), 0);
+      touch(folder() / "a.h5");
+      locked.remove();
+    }
+    flock_error = 0;
+    EXPECT_EQ(testing::internal::GetCapturedStderr(),
+              "warning: " + folder().string() + " has no lock (" +
+                  std::generic_category().message(error) +
+                  "): let no second run write to this --output\n");
+    EXPECT_FALSE(fs::exists(folder()));
+  }
 }
 
 TEST_F(LockedFolderTest, AFileIsNamedUntilItIsRemovedOrReplaced) {

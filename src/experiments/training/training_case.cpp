@@ -90,9 +90,13 @@ StepShape TrainingCase::step_shape() const {
 }
 
 Batch TrainingCase::rows(std::int64_t first, std::int64_t count) const {
-  const BatchShape shape{.first_row = first, .rows = count, .context = context, .vocab = vocab};
+  const BatchShape shape{.first_row = first,
+                         .rows = count,
+                         .context = context,
+                         .vocab = vocab,
+                         .all_rows = batch_size * ranks};
   if (tokens == "random") return random_batch(shape, static_cast<std::uint64_t>(seed));
-  return load_batch(tokens, shape);
+  return load_batch(tokens, shape, token_dtype);
 }
 
 }  // namespace paceline

@@ -74,6 +74,7 @@ struct StepFactors {
   double weight_decay = 0.01;
   std::string weights = "random";  // or a file's path
   std::string tokens = "random";   // or a file's path
+  std::optional<TokenDtype> token_dtype;
   bool memory_timeline = false;
 
   [[nodiscard]] bool operator==(const StepFactors&) const = default;

@@ -26,8 +26,9 @@ class TrainingCommand final : public Command {
               "a file of collectives --fit: compare the bucket equation with the measurement");
     }
     const Presets& presets = training_presets(options_.kind);
-    options_.factors.check(presets, {"--batch-size", "--d-model", "--d-ff", "--layers", "--heads",
-                                     "--load-weights", "--tokens", "--registration", "--verify"});
+    options_.factors.check(
+        presets, {"--batch-size", "--d-model", "--d-ff", "--layers", "--heads", "--load-weights",
+                  "--tokens", "--token-dtype", "--registration", "--verify"});
     p.presets(presets, training_preset_exclusions());
   }
 
