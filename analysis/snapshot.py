@@ -97,9 +97,10 @@ def read_events(case: h5py.Group) -> list[Event]:
 def read_ranges(case: h5py.Group) -> dict[tuple[str, str], list[tuple[int, str]]]:
     """By kind and array: the offset of each parameter in bytes, and its name."""
     ranges: dict[tuple[str, str], list[tuple[int, str]]] = {}
-    if "memory/parameters" not in case:
+    parameters = case.get("memory/parameters", {})
+    if len(parameters) == 0:  # with fsdp there is no whole array
         return ranges
-    rows = columns(case["memory/parameters"], "kind", "array", "offset", "name")
+    rows = columns(parameters, "kind", "array", "offset", "name")
     for kind, array, offset, name in rows:
         ranges.setdefault((kind, array), []).append((offset, name))
     return {key: sorted(found) for key, found in ranges.items()}

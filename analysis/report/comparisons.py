@@ -77,9 +77,10 @@ def warmup(cases: list[Case]) -> Comparison:
 
 
 def is_cold(case: Case) -> bool:
-    """Whether the warm-up begins with the first step of a process: the only case of its run, or the
-    first case of a size in a run that measures from cold."""
-    return case.get("cold_start") == "true" or case.results.varying == ["size"]
+    """Whether the warm-up begins with the first step of a process. Older files do not say."""
+    if case.get("cold_start"):
+        return case.get("cold_start") == "true"
+    return case.results.varying == ["size"] and case.get("profile") in ("", "0")
 
 
 def from_cold(case: Case, warmup_steps: int) -> Ours | None:
@@ -163,12 +164,16 @@ def memory(cases: list[Case]) -> Comparison:
         if row["quantity"].startswith(STREAM):
             return residual_stream(cases, row)
         scale = SIZES.get(row["unit"])
+        before, _, execution = row["quantity"].partition(", ")
         case = model(
-            cases, size=row["size"], context=row["context"], mode=row["mode"],
-            precision=row["precision"] or "fp32",
+            cases, **size_factors(row["size"]), context=row["context"], mode=row["mode"],
+            precision=row["precision"] or "fp32", exec=execution or "eager",
         )  # fmt: skip
         if case is None or scale is None:
             return None
+        if before == "before backward":
+            value = case.number("memory_before_backward_bytes") / scale
+            return Ours({"value": value}, case.hardware, case=case)
         if row["quantity"] == "peak":
             return Ours({"value": case.number("peak_bytes") / scale}, case.hardware, case=case)
         blocks = case.results.case_tables[case.row].get("memory/blocks")

@@ -235,23 +235,25 @@ def blocks(with_peak: list[Case]) -> list[str]:
         f"{batch:.0f} x {context:.0f} x {width:.0f} x 4 bytes"
     )
     listed = [one for one in course or with_peak if activations(one) is not None]
-    trained = list(matching(listed, mode="train-step"))
-    case = largest(trained or listed, cost)
+    case = largest(list(matching(listed, mode="forward")) or listed, cost)
     if case is None:
         return [f"{told}."]
     kept = activations(case)
     block = kept.loc[kept["bytes"].idxmax()]
     of_case = "" if setting(case.values) == where else f" of {setting(case.values)}"
     return [
-        f"{told}; the largest block of activations{of_case} is "
+        f"{told}; the largest block of activations of forward{of_case} is "
         f"{figure(block['bytes'] / 2**20, 3)} MiB: {tensor(case, block)}{of_shape(block)}."
     ]
 
 
 def activations(case: Case) -> DataFrame | None:
+    """The largest blocks of the forward pass."""
     table = case.results.case_tables[case.row].get("memory/blocks")
-    kept = table[table["kind"] == "activation"] if table is not None else None
-    return kept if kept is not None and len(kept) else None
+    if table is None:
+        return None
+    kept = table[(table["kind"] == "activation") & ~table["scope"].str.startswith("backward")]
+    return kept if len(kept) else None
 
 
 def tensor(case: Case, block: Series) -> str:
