@@ -16,11 +16,13 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "core/enum_names.h"
 #include "core/error.h"
+#include "core/fnv1a.h"
 #include "core/precision.h"
 #include "core/units.h"
 #include "measure/case.h"
@@ -308,12 +310,21 @@ template <class C>
 template <class C>
 [[nodiscard]] std::vector<C> folded(const Factors<C>& factors, std::vector<C> cases,
                                     const C& defaults) {
+  const auto hash = [&](const C* c) {
+    Fnv1a sum;
+    for (const Factor<C>& f : factors) sum.add(std::hash<Value>()(f.value(*c)));
+    return sum.sum();
+  };
+  const auto equal = [](const C* a, const C* b) { return *a == *b; };
+  std::unordered_set<const C*, decltype(hash), decltype(equal)> seen(cases.size(), hash, equal);
   std::vector<C> unique;
+  unique.reserve(cases.size());  // `seen` points into it
   for (C& c : cases) {
     for (const Factor<C>& f : factors) {
       if (!f.applies(c)) f.copy(c, defaults);
     }
-    if (std::find(unique.begin(), unique.end(), c) == unique.end()) unique.push_back(std::move(c));
+    unique.push_back(std::move(c));
+    if (!seen.insert(&unique.back()).second) unique.pop_back();
   }
   return unique;
 }

@@ -30,7 +30,6 @@ class TimeLeft {
   // Seconds of all repetitions of the current case; empty before the first.
   [[nodiscard]] std::optional<double> case_repetitions() const;
   [[nodiscard]] double set_up() const;
-  [[nodiscard]] static double repetitions(double work, const std::vector<TimedSize>& measured);
 
   std::vector<double> work_;
   std::vector<double> set_ups_;      // seconds, of cases that have begun their repetitions

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <string_view>
 #include <system_error>
@@ -31,8 +32,11 @@ constexpr const char* folder_lost = "the folder of its cases was removed or repl
 
 // The files in the order of `ids`, followed by the others, by name.
 std::vector<fs::path> ordered(std::vector<fs::path> files, const std::vector<std::string>& ids) {
+  std::map<std::string, std::size_t> places;
+  for (const std::string& id : ids) places.emplace(id, places.size());
   const auto place = [&](const fs::path& file) {
-    return std::find(ids.begin(), ids.end(), file.stem().string()) - ids.begin();
+    const auto found = places.find(file.stem().string());
+    return found == places.end() ? places.size() : found->second;
   };
   std::stable_sort(files.begin(), files.end(),
                    [&](const fs::path& a, const fs::path& b) { return place(a) < place(b); });

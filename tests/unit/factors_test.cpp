@@ -71,6 +71,31 @@ TEST(Factors, AxesMultiplyAndLaterOnesVaryFaster) {
   EXPECT_EQ(got, want);
 }
 
+struct Point {
+  int x = 0;
+  int y = 0;
+
+  [[nodiscard]] bool operator==(const Point& other) const {
+    ++comparisons;
+    return x == other.x && y == other.y;
+  }
+  static inline int comparisons = 0;
+};
+
+TEST(Factors, FoldingComparesFewPairsOfCases) {
+  const Factors<Point> factors = factors_of<Point>(
+      axis<Point>(&Point::x, "x", ""),
+      axis<Point>(&Point::y, "y", "").where([](const Point& p) { return p.x >= 20; }, "--x 20"));
+  std::vector<Point> points;
+  for (int i = 0; i < 4000; ++i) points.push_back({i / 100, i % 100});
+  const std::vector<Point> unique = folded(factors, points, {});
+  EXPECT_LE(Point::comparisons, 4000);
+  ASSERT_EQ(unique.size(), 20U + 2000U);
+  EXPECT_EQ(unique[19].x, 19);
+  EXPECT_EQ(unique[20].y, 0);
+  EXPECT_EQ(unique[21].y, 1);
+}
+
 TEST(Factors, OnlyApplicableFactorsAreRecorded) {
   const auto cases =
       Parsed({"--shape", "line,cube", "--height", "4", "--name", "a,b", "--open"}).cases();

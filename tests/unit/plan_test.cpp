@@ -213,6 +213,19 @@ TEST(PlanTest, TheBestRecomputationHasNoNeighbourOfLess) {
   EXPECT_LT(best.peak_bytes, device_memory(plan).peak());
 }
 
+TEST(PlanTest, TheBestRecomputationIsTheBestOfAll) {
+  for (PlanCase plan : {xxl(), transformer(ModelSize::xl, Strategy::fsdp, 4)}) {
+    plan.tensor = 2;
+    const BestRecompute best = best_recompute(plan);
+    for (int k = 1; k <= plan.step.layers; ++k) {
+      plan.step.recompute = {.blocks = k};
+      const double peak = device_memory(plan).peak();
+      if (k == best.blocks) EXPECT_DOUBLE_EQ(best.peak_bytes, peak);
+      EXPECT_GE(peak, best.peak_bytes * (1 - 1e-12)) << k;
+    }
+  }
+}
+
 TEST(PlanTest, AStepWithoutOverlapIsTheSumOfItsParts) {
   const PlanCase plan = transformer(ModelSize::xl, Strategy::naive, 2);
   const StepTime t = step_time(plan);

@@ -68,10 +68,20 @@ double half_sharded_devices(double state, double activations, double device_byte
 
 BestRecompute best_recompute(const PlanCase& plan) {
   BestRecompute best{.blocks = 0, .peak_bytes = std::numeric_limits<double>::infinity()};
-  PlanCase other = plan;
-  for (int k = 1; k <= plan.step.layers; ++k) {
-    other.step.recompute = {.blocks = k};
-    const double peak = device_memory(other).peak();
+  const bool two_matrix = plan.block_kind == BlockKind::two_matrix;
+  TrainingCase c = plan.step;
+  MemoryForm form = two_matrix ? two_matrix_memory(plan) : MemoryForm{};
+  StepShape shape = two_matrix ? StepShape{} : c.step_shape();
+  shape.recompute_swiglu = false;
+  for (int k = 1; k <= c.layers; ++k) {
+    if (two_matrix) {
+      c.recompute = {.blocks = k};
+      form.activations = two_matrix_saved_bytes_per_token(c) * plan.group_tokens();
+    } else {
+      shape.recompute = k;
+      form = memory_form(shape);
+    }
+    const double peak = form.peak() / plan.tensor;
     if (peak < best.peak_bytes) best = {.blocks = k, .peak_bytes = peak};
   }
   return best;
