@@ -183,7 +183,7 @@ std::span<const Description> descriptions() {
     {"check", "when", "text", "of collectives: before, during (timed) or after the timed calls"},
     {"check", "wrong", "1", "of collectives: elements whose error exceeds the tolerance"},
     {"check", "largest_error", "1", "of collectives: the largest absolute error"},
-    {"check", "output", "text", "of attention: o, logsumexp or a gradient"},
+    {"check", "output", "text", "of attention: o, logsumexp or a gradient; _row: the worst single row of the output"},
     {"check", "error", "1", "of attention: the largest error, relative to the output's size; of logsumexp the largest absolute error"},
     {"check", "tolerance", "1", "of attention: the tolerance of error"},
     {"check", "checked_rows", "1", "of attention: rows of queries that were compared with float64"},

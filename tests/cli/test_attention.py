@@ -63,7 +63,7 @@ def test_summary_and_case_datasets(paceline, tmp_path):
             for phase in PHASES:
                 assert case[f"samples/{phase}"].shape == (2, 6)
             check = case["check"]
-            outputs = {"o", "dq", "dk", "dv"}
+            outputs = {name + row for name in ("o", "dq", "dk", "dv") for row in ("", "_row")}
             outputs |= {"logsumexp"} if case.attrs["attention"] == "flash" else set()
             assert set(check["output"].asstr()[:]) == outputs
             assert sorted(check["rank"][:]) == sorted([0, 1] * len(outputs))

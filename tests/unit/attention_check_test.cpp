@@ -109,12 +109,15 @@ TEST(AttentionCheckTest, WrongResultsFail) {
   const auto off = [](std::vector<float>& x, std::int64_t i) {
     x[static_cast<std::size_t>(i)] += 0.01F;
   };
-  EXPECT_EQ(with([&](auto& r) { off(r.o, row(1, 64) * width + width - 1); }), Names{"o"});
+  EXPECT_EQ(with([&](auto& r) { off(r.o, row(1, 64) * width + width - 1); }),
+            (Names{"o", "o_row"}));
   EXPECT_EQ(with([&](auto& r) { off(r.o, row(1, 65) * width); }), Names{}) << "not checked";
   for (const std::int64_t t : {3, 65}) {  // a row without a gradient has dQ = 0
-    EXPECT_EQ(with([&](auto& r) { off(r.dqkv, row(1, t) * 3 * width); }), Names{"dq"});
-    EXPECT_EQ(with([&](auto& r) { off(r.dqkv, (row(1, t) * 3 + 1) * width); }), Names{"dk"});
-    EXPECT_EQ(with([&](auto& r) { off(r.dqkv, (row(1, t) * 3 + 2) * width); }), Names{"dv"});
+    EXPECT_EQ(with([&](auto& r) { off(r.dqkv, row(1, t) * 3 * width); }), (Names{"dq", "dq_row"}));
+    EXPECT_EQ(with([&](auto& r) { off(r.dqkv, (row(1, t) * 3 + 1) * width); }),
+              (Names{"dk", "dk_row"}));
+    EXPECT_EQ(with([&](auto& r) { off(r.dqkv, (row(1, t) * 3 + 2) * width); }),
+              (Names{"dv", "dv_row"}));
   }
   EXPECT_EQ(with([&](auto& r) { off(r.logsumexp, 5 * shape.context + 130); }), Names{"logsumexp"});
 }
@@ -127,17 +130,61 @@ TEST(AttentionCheckTest, NanFailsInEveryOutput) {
   for (std::vector<float>* x : {&broken.o, &broken.logsumexp, &broken.dqkv}) {
     std::fill(x->begin(), x->end(), nan);
   }
-  EXPECT_EQ(c.failures(broken), (Names{"o", "logsumexp", "dq", "dk", "dv"}));
+  EXPECT_EQ(c.failures(broken),
+            (Names{"o", "o_row", "logsumexp", "dq", "dq_row", "dk", "dk_row", "dv", "dv_row"}));
+}
+
+// One head of four has a row that is twice what it should be, of O or of dV.
+TEST(AttentionCheckTest, OneWrongRowAtAnEdgeFails) {
+  const AttentionShape shape{1, 200, 4, 16, true};
+  const CheckedRun c(shape, checked_rows(shape, 1), flash_with("bf16", Fp32Attention::exact));
+  ASSERT_EQ(c.failures(c.results), Names{});
+  const auto doubled = [&](std::vector<float> AttentionResults::*output, std::int64_t row) {
+    AttentionResults broken = c.results;
+    const std::int64_t first = row * shape.heads * shape.head_dim;
+    for (std::int64_t i = first; i < first + shape.head_dim; ++i) {
+      (broken.*output)[static_cast<std::size_t>(i)] *= 2;
+    }
+    return c.failures(broken);
+  };
+  for (const std::int64_t row : {0, 63, 64, 127, 128, 199}) {
+    EXPECT_TRUE(doubled(&AttentionResults::o, row).count("o_row")) << row;
+    EXPECT_TRUE(doubled(&AttentionResults::dqkv, row * 3 + 2).count("dv_row")) << row;
+  }
 }
 
 TEST(AttentionCheckTest, LongSequencesAreSampledEverywhere) {
   const AttentionShape shape{8, 65536, 1, 128, true};
   const std::vector<std::int64_t> rows = checked_rows(shape, 1);
-  ASSERT_EQ(rows.size(), 512U);
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    EXPECT_EQ(rows[i] / 128, static_cast<std::int64_t>(i));
-  }
+  EXPECT_TRUE(std::is_sorted(rows.begin(), rows.end()));
+  EXPECT_EQ(std::adjacent_find(rows.begin(), rows.end()), rows.end());
+  std::set<std::int64_t> strata;
+  for (const std::int64_t row : rows) strata.insert(row / 128);
+  EXPECT_EQ(strata.size(), 512U);
+  EXPECT_LE(rows.size(), 512U + 34U);
   EXPECT_NE(rows, checked_rows(shape, 2));
+}
+
+TEST(AttentionCheckTest, LongSequencesAreCheckedAtTheirEndsAndAtEdgesOfTiles) {
+  const FlashPlan tiles{.forward = {.queries = 192, .keys = 176},
+                        .backward = {.queries = 80, .keys = 96}};
+  for (const std::int64_t context :
+       {std::int64_t{20'000}, std::int64_t{65'536}, std::int64_t{65'537}}) {
+    const AttentionShape shape{8, context, 16, 128, true};
+    const std::vector<std::int64_t> rows = checked_rows(shape, 1, tiles);
+    const auto expect = [&](std::int64_t row) {
+      EXPECT_TRUE(std::binary_search(rows.begin(), rows.end(), row)) << row;
+    };
+    expect(0);
+    expect(context - 1);
+    for (const std::int64_t size : {64, 128, 192, 176, 80, 96}) {
+      for (const std::int64_t edge : {size, (context - 1) / size * size}) {
+        expect(edge - 1);
+        expect(edge);
+      }
+    }
+    EXPECT_LE(static_cast<std::int64_t>(rows.size()), (context + 127) / 128 + 100);
+  }
 }
 
 TEST(AttentionCheckTest, InputsAreRoundedAndDifferBetweenRanks) {

@@ -37,7 +37,7 @@ class AttentionCaseRun final : public CaseRun {
     outcome_.memory = run_->rehearse();
     if (config.attention == AttentionKind::flash) outcome_.flash = run_->flash_plan();
     progress.update("check");
-    const std::vector<std::int64_t> rows = checked_rows(shape, seed);
+    const std::vector<std::int64_t> rows = checked_rows(shape, seed, outcome_.flash);
     run_->load_gradient(gradient_of_rows(inputs, rows));
     outcome_.errors = attention_errors(inputs, rows, run_->results(), config);
     outcome_.checked_rows = rows.size();

@@ -1,8 +1,10 @@
 #include "experiments/attention/attention_check.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <utility>
 
 #include "core/random.h"
 #include "experiments/attention/attention_reference.h"
@@ -34,16 +36,22 @@ Tensor on_host(const std::vector<float>& x, const Shape& shape) {
 Shape packed(const AttentionShape& s) { return {s.batch, s.context, 3, s.heads, s.head_dim}; }
 Shape unpacked(const AttentionShape& s) { return {s.batch, s.context, s.heads, s.head_dim}; }
 
-// Sums of squares of one output.
+// Sums of squares of one output, and the largest error of one of its rows.
 struct Distance {
   double difference = 0;
   double norm = 0;
+  double of_row = 0;
 
-  void add(const float* got, const double* want, std::int64_t n) {
+  void add_row(const float* got, const double* want, std::int64_t n, double least) {
+    Distance row;
     for (std::int64_t j = 0; j < n; ++j) {
-      difference += (got[j] - want[j]) * (got[j] - want[j]);
-      norm += want[j] * want[j];
+      row.difference += (got[j] - want[j]) * (got[j] - want[j]);
+      row.norm += want[j] * want[j];
     }
+    difference += row.difference;
+    norm += row.norm;
+    const double error = row.relative(least);
+    of_row = std::max(of_row, std::isnan(error) ? HUGE_VAL : error);
   }
   [[nodiscard]] double relative(double least) const {
     return std::sqrt(difference) / std::max(std::sqrt(norm), least);
@@ -85,6 +93,19 @@ Tolerances tolerances_of(const OpsConfig& config, std::int64_t head_dim) {
   return {room * wide.outputs, room * wide.logsumexp};
 }
 
+// Adds the rows on both sides of the first and the last edge between tiles of `size` rows, and of
+// some edges between these.
+void add_edges(std::vector<std::int64_t>& rows, std::int64_t context, std::int64_t size) {
+  constexpr std::int64_t most = 8;
+  if (size == 0) return;
+  const std::int64_t edges = (context - 1) / size;
+  const std::int64_t count = std::min(edges, most);
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::int64_t edge = size * (1 + i * (edges - 1) / std::max<std::int64_t>(count - 1, 1));
+    rows.insert(rows.end(), {edge - 1, edge});
+  }
+}
+
 }  // namespace
 
 AttentionInputs::AttentionInputs(const AttentionShape& of, Dtype dtype, std::uint64_t seed,
@@ -95,7 +116,8 @@ AttentionInputs::AttentionInputs(const AttentionShape& of, Dtype dtype, std::uin
       d_o(rounded_normals(unpacked(of).numel(), dtype,
                           Random(seed, 2 * static_cast<std::uint64_t>(rank) + 1))) {}
 
-std::vector<std::int64_t> checked_rows(const AttentionShape& shape, std::uint64_t seed) {
+std::vector<std::int64_t> checked_rows(const AttentionShape& shape, std::uint64_t seed,
+                                       const FlashPlan& tiles) {
   constexpr std::int64_t budget = std::int64_t{1} << 30;  // terms of one product
   constexpr std::int64_t stride = 128;                    // at least one row of every 128
   const std::int64_t T = shape.context;
@@ -109,6 +131,14 @@ std::vector<std::int64_t> checked_rows(const AttentionShape& shape, std::uint64_
     const std::int64_t end = static_cast<std::int64_t>(i + 1) * T / count;
     rows[i] = first + static_cast<std::int64_t>(u * static_cast<double>(end - first));
   });
+  rows.insert(rows.end(), {0, T - 1});
+  for (const std::int64_t size :
+       {std::int64_t{64}, std::int64_t{128}, tiles.forward.queries, tiles.forward.keys,
+        tiles.backward.queries, tiles.backward.keys}) {
+    add_edges(rows, T, size);
+  }
+  std::sort(rows.begin(), rows.end());
+  rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
   return rows;
 }
 
@@ -140,6 +170,10 @@ std::vector<OutputError> attention_errors(const AttentionInputs& inputs,
   Distance of_dv;
   double of_logsumexp = 0;
   const std::vector<double> zeros(static_cast<std::size_t>(s.head_dim));
+  const double least_weight = 1 / static_cast<double>(s.context * s.context);
+  const auto norm_of = [&](double weight) {
+    return std::sqrt(static_cast<double>(s.head_dim) * std::max(weight, least_weight));
+  };
   for (std::int64_t head = 0; head < s.batch * s.heads; ++head) {
     const std::int64_t b = head / s.heads;
     const std::int64_t h = head % s.heads;
@@ -148,20 +182,21 @@ std::vector<OutputError> attention_errors(const AttentionInputs& inputs,
         head_reference(s, rows, of_head(in.q), of_head(in.k), of_head(in.v), of_head(d_o));
     std::size_t next = 0;  // index into `rows`
     for (std::int64_t t = 0; t < s.context; ++t) {
-      of_dk.add(of_head(d.k)[t], want.dk.data() + t * s.head_dim, s.head_dim);
-      of_dv.add(of_head(d.v)[t], want.dv.data() + t * s.head_dim, s.head_dim);
+      const double of_key = norm_of(want.key_weight[static_cast<std::size_t>(t)]);
+      of_dk.add_row(of_head(d.k)[t], want.dk.data() + t * s.head_dim, s.head_dim, of_key);
+      of_dv.add_row(of_head(d.v)[t], want.dv.data() + t * s.head_dim, s.head_dim, of_key);
       if (next == rows.size() || rows[next] != t) {
-        of_dq.add(of_head(d.q)[t], zeros.data(), s.head_dim);
+        of_dq.add_row(of_head(d.q)[t], zeros.data(), s.head_dim, norm_of(0));
         continue;
       }
       const auto at = static_cast<std::int64_t>(next) * s.head_dim;
-      of_o.add(of_head(o)[t], want.o.data() + at, s.head_dim);
-      of_dq.add(of_head(d.q)[t], want.dq.data() + at, s.head_dim);
+      const double of_query = norm_of(want.query_weight[next]);
+      of_o.add_row(of_head(o)[t], want.o.data() + at, s.head_dim, of_query);
+      of_dq.add_row(of_head(d.q)[t], want.dq.data() + at, s.head_dim, of_query);
       if (!got.logsumexp.empty()) {
         const auto i = static_cast<std::size_t>(head * s.context + t);
         const double error = std::abs(got.logsumexp[i] - want.logsumexp[next]);
-        of_logsumexp = std::max(
-            of_logsumexp, std::isnan(error) ? std::numeric_limits<double>::infinity() : error);
+        of_logsumexp = std::max(of_logsumexp, std::isnan(error) ? HUGE_VAL : error);
       }
       ++next;
     }
@@ -170,10 +205,13 @@ std::vector<OutputError> attention_errors(const AttentionInputs& inputs,
   const auto compared =
       static_cast<double>(rows.size()) * static_cast<double>(s.batch * s.heads * s.head_dim);
   const double least = std::sqrt(compared / static_cast<double>(s.context));
-  std::vector<OutputError> errors = {{"o", of_o.relative(least), tolerances.outputs},
-                                     {"dq", of_dq.relative(least), tolerances.outputs},
-                                     {"dk", of_dk.relative(least), tolerances.outputs},
-                                     {"dv", of_dv.relative(least), tolerances.outputs}};
+  constexpr double of_row = 8;  // the largest error of many rows, over the error of all
+  std::vector<OutputError> errors;
+  for (const auto& [name, distance] : {std::pair("o", of_o), std::pair("dq", of_dq),
+                                       std::pair("dk", of_dk), std::pair("dv", of_dv)}) {
+    errors.push_back({name, distance.relative(least), tolerances.outputs});
+    errors.push_back({fmt::format("{}_row", name), distance.of_row, of_row * tolerances.outputs});
+  }
   if (!got.logsumexp.empty()) errors.push_back({"logsumexp", of_logsumexp, tolerances.logsumexp});
   return errors;
 }

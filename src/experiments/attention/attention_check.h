@@ -1,8 +1,9 @@
 #pragma once
 // Comparison of attention's results with a float64 reference on the host, from the same rounded
-// inputs. For long sequences, query rows are sampled, at least one of every 128. O, logsumexp and
-// dQ are compared at the sampled rows only. dK and dV are compared at all keys; dO is 0 outside the
-// sampled rows, so that each sum over queries has few terms.
+// inputs. For long sequences, query rows are sampled: the first and the last, some at edges of
+// tiles, and at least one of every 128. O, logsumexp and dQ are compared at the sampled rows only.
+// dK and dV are compared at all keys; dO is 0 outside the sampled rows, so that each sum over
+// queries has few terms.
 
 #include <cstdint>
 #include <string>
@@ -30,18 +31,22 @@ struct AttentionResults {
 
 // error: ||x - reference|| / max(||reference||, sqrt(n / T)), where n is the number of compared
 // elements of O. The second term is the norm of n random terms of weight 1 / T; it is needed
-// because dQ and dK vanish at T = 1. For logsumexp, error is the largest absolute error. If a
-// result is NaN, error is NaN or infinite.
+// because dQ and dK vanish at T = 1. "_row": the largest error of one row of d elements, where the
+// second term is sqrt(d max(sum of P^2, 1 / T^2)); one wrong row among thousands hardly changes the
+// error of all. For logsumexp, error is the largest absolute error. If a result is NaN, error is
+// NaN or infinite.
 struct OutputError {
-  std::string output;  // "o", "logsumexp", "dq", "dk", "dv"
+  std::string output;  // "o", "dq", "dk", "dv", each of these with "_row", "logsumexp"
   double error = 0;
   double tolerance = 0;  // the largest error that passes
   [[nodiscard]] bool passed() const { return error <= tolerance; }
 };
 
-// The query rows that are checked, ascending: all rows if that takes about a second or less.
+// The query rows that are checked, ascending: all rows if that takes about a second or less. tiles:
+// of flash attention; empty for other kinds, where edges of tiles of 64 and 128 rows are checked.
 [[nodiscard]] std::vector<std::int64_t> checked_rows(const AttentionShape& shape,
-                                                     std::uint64_t seed);
+                                                     std::uint64_t seed,
+                                                     const FlashPlan& tiles = {});
 // dO [B, T, H, d] with 0 outside `rows`.
 [[nodiscard]] std::vector<float> gradient_of_rows(const AttentionInputs& inputs,
                                                   const std::vector<std::int64_t>& rows);

@@ -40,7 +40,9 @@ HeadResults head_reference(const AttentionShape& shape, const std::vector<std::i
                       .logsumexp = zeros(row_count),
                       .dq = zeros(row_count * d),
                       .dk = zeros(T * d),
-                      .dv = zeros(T * d)};
+                      .dv = zeros(T * d),
+                      .query_weight = zeros(row_count),
+                      .key_weight = zeros(T)};
   constexpr std::int64_t block = 64;  // rows of P and dS in memory at a time
   std::vector<double> p_rows = zeros(std::min(block, row_count) * T);  // [block, T]
   std::vector<double> ds_rows = p_rows;                                // scale dS
@@ -64,6 +66,7 @@ HeadResults head_reference(const AttentionShape& shape, const std::vector<std::i
     results.logsumexp[static_cast<std::size_t>(at)] = highest + std::log(sum);
     for (std::int64_t j = 0; j < n; ++j) {
       p[j] /= sum;
+      results.query_weight[static_cast<std::size_t>(at)] += p[j] * p[j];
       add(o, p[j], v[j], d);
     }
     const double delta = dot(o, d_o[i], d);
@@ -80,6 +83,7 @@ HeadResults head_reference(const AttentionShape& shape, const std::vector<std::i
       const auto at = static_cast<std::size_t>(r * T + key);
       add(results.dk.data() + key * d, ds_rows[at], q[i], d);
       add(results.dv.data() + key * d, p_rows[at], d_o[i], d);
+      results.key_weight[static_cast<std::size_t>(key)] += p_rows[at] * p_rows[at];
     }
   };
 

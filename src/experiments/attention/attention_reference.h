@@ -28,6 +28,10 @@ struct HeadResults {
   std::vector<double> dq;         // [rows, d]
   std::vector<double> dk;         // [T, d], summed over these query rows
   std::vector<double> dv;         // [T, d], summed over these query rows
+  // Sums of P^2 over a query's keys [rows], and over these query rows for each key [T]: a sum of
+  // random rows with the weights P has about the root of that times the norm of a row.
+  std::vector<double> query_weight;
+  std::vector<double> key_weight;
 };
 
 // rows: query rows, ascending. Uses all OpenMP threads.
