@@ -44,10 +44,9 @@ void check_shape(const FlashShape& s) {
     throw EnvironmentError(
         "--attention flash on a GPU serves float32, bfloat16 and float16 inputs");
   }
-  if (s.batch > max_heads || s.batch * s.heads > max_heads) {
-    throw EnvironmentError(
-        fmt::format("--attention flash on a GPU serves up to {} heads in a batch, not {} x {}",
-                    max_heads, s.batch, s.heads));
+  if (s.heads > max_heads) {
+    throw EnvironmentError(fmt::format("--attention flash on a GPU serves up to {} heads, not {}",
+                                       max_heads, s.heads));
   }
 }
 
@@ -70,6 +69,30 @@ const FlashEngine& engine_for(const FlashShape& s, FlashPass pass) {
   throw_no_flash(s.dtype);
 }
 
+// The launches of a call, each for as many sequences of the batch as a grid has room for: calls
+// f(part, first) with the shape of each and the index of its first sequence.
+template <class F>
+void for_each_launch(FlashShape s, F f) {
+  check_shape(s);
+  const std::int64_t batch = s.batch;
+  const std::int64_t most = max_heads / s.heads;
+  for (std::int64_t first = 0; first < batch; first += most) {
+    s.batch = std::min(most, batch - first);
+    f(s, first);
+  }
+}
+
+void skip(FlashHeads& x, std::int64_t sequences, Dtype dtype) {
+  x.data = static_cast<std::byte*>(x.data) +
+           sequences * x.batch_stride * static_cast<std::int64_t>(size_of(dtype));
+}
+
+void check_operands(const FlashEngine& engine, const FlashShape& s,
+                    std::span<const FlashHeads> all) {
+  check_alignment(s, all);
+  if (engine.check != nullptr) engine.check(s, all);
+}
+
 }  // namespace
 
 void throw_no_flash(Dtype dtype) {
@@ -77,27 +100,54 @@ void throw_no_flash(Dtype dtype) {
 }
 
 std::size_t flash_workspace_bytes(const FlashShape& s, FlashPass pass) {
-  return engine_for(s, pass).workspace(s, pass);
+  std::size_t most = 0;
+  for_each_launch(s, [&](const FlashShape& part, std::int64_t) {
+    most = std::max(most, engine_for(part, pass).workspace(part, pass));
+  });
+  return most;
 }
 
 FlashPlan flash_plan(const FlashShape& s) {
   check_gpu();
-  const auto tiles = [&](FlashPass pass) { return engine_for(s, pass).plan(s, pass); };
+  check_shape(s);
+  FlashShape first = s;
+  first.batch = std::min(s.batch, max_heads / s.heads);
+  const std::array packed = {FlashHeads{.row_stride = 3 * s.heads * s.head_dim}};
+  const auto tiles = [&](FlashPass pass) {
+    const FlashEngine& engine = engine_for(first, pass);
+    check_operands(engine, s, packed);
+    return engine.plan(first, pass);
+  };
   return {.forward = tiles(FlashPass::forward), .backward = tiles(FlashPass::backward)};
 }
 
 void flash_forward(const FlashForward& call) {
   check_gpu();
   const FlashEngine& engine = engine_for(call.shape, FlashPass::forward);
-  check_alignment(call.shape, operands(call));
-  engine.forward(call);
+  check_operands(engine, call.shape, operands(call));
+  for_each_launch(call.shape, [&](const FlashShape& shape, std::int64_t first) {
+    FlashForward part = call;
+    part.shape = shape;
+    for (FlashHeads* x : {&part.q, &part.k, &part.v, &part.o}) skip(*x, first, shape.dtype);
+    part.logsumexp += first * shape.heads * shape.context;
+    engine.forward(part);
+  });
 }
 
 void flash_backward(const FlashBackward& call) {
   check_gpu();
   const FlashEngine& engine = engine_for(call.shape, FlashPass::backward);
-  check_alignment(call.shape, operands(call));
-  engine.backward(call);
+  check_operands(engine, call.shape, operands(call));
+  for_each_launch(call.shape, [&](const FlashShape& shape, std::int64_t first) {
+    FlashBackward part = call;
+    part.shape = shape;
+    for (FlashHeads* x :
+         {&part.q, &part.k, &part.v, &part.o, &part.d_o, &part.dq, &part.dk, &part.dv}) {
+      skip(*x, first, shape.dtype);
+    }
+    part.logsumexp += first * shape.heads * shape.context;
+    engine.backward(part);
+  });
 }
 
 }  // namespace paceline

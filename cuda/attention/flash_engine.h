@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstddef>
+#include <span>
 
 #include "cuda/attention/flash.h"
 
@@ -13,6 +14,9 @@ struct FlashEngine {
   // Whether the engine has kernels for the shape on this GPU, which flash.cpp has checked to be
   // sm_80 or newer.
   bool (*supports)(const FlashShape& shape, FlashPass pass);
+  // Throws EnvironmentError if the kernels cannot address operands of these strides. Null: they can
+  // address all.
+  void (*check)(const FlashShape& shape, std::span<const FlashHeads> operands);
   std::size_t (*workspace)(const FlashShape& shape, FlashPass pass);  // bytes
   FlashTiles (*plan)(const FlashShape& shape, FlashPass pass);
   void (*forward)(const FlashForward& call);

@@ -1,8 +1,10 @@
 #pragma once
 // The factors of attention, shared by `attention` and all experiments that train.
 
+#include <string>
 #include <string_view>
 
+#include "core/device.h"
 #include "core/error.h"
 #include "core/ops.h"
 #include "harness/run_options.h"
@@ -69,6 +71,18 @@ inline void check_precision(const Precision& precision, DeviceKind device) {
   if (precision.gemm == GemmMath::tf32 && device == DeviceKind::cpu) {
     throw UsageError("--precision: tf32 needs a GPU; use fp32, bf16 or fp16 on the CPU");
   }
+}
+
+// Why the device has no attention kernels for a shape; empty if it has.
+[[nodiscard]] inline std::string reason_without_kernels(const Device& device,
+                                                        const OpsConfig& config,
+                                                        const AttentionShape& shape) {
+  try {
+    device.check_attention(config, shape);
+  } catch (const EnvironmentError& error) {
+    return error.what();
+  }
+  return {};
 }
 
 template <class C>

@@ -165,6 +165,15 @@ std::vector<CaseRecord> measure_cases(World& world, Device& device, CaseRun& run
   return records;
 }
 
+std::optional<CaseRecord> skipped_case(World& world, const std::string& reason) {
+  CaseRecord record;
+  record.status = world.agree(reason.empty() ? Status::ok : Status::skipped);
+  if (record.status == Status::ok) return std::nullopt;
+  const std::string of_another = first_text(world, reason);
+  record.reason = reason.empty() ? of_another : reason;
+  return record;
+}
+
 bool fits_in_memory(World& world, CaseRecord& record, const Prediction& predicted,
                     const std::function<void()>& work, WaitLimit wait_limit) {
   std::string refusal;

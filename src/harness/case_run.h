@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -72,6 +73,9 @@ struct Warmups {
                                                     const Warmups& warmups,
                                                     const Prediction& predicted,
                                                     Progress& progress);
+
+// Collective: the record of a case that is skipped, if a rank has a reason to skip it.
+[[nodiscard]] std::optional<CaseRecord> skipped_case(World& world, const std::string& reason);
 
 // How long ranks wait for the slowest: at most --timeout, as for a collective; or without limit,
 // where one rank has much more work than the others.

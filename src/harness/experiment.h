@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/error.h"
 #include "core/non_copyable.h"
 #include "harness/prediction.h"
 #include "measure/case.h"
@@ -108,6 +109,12 @@ class ExperimentOf : public Experiment {
   }
   [[nodiscard]] const C& case_at(std::size_t index) const { return typed_.at(index); }
   [[nodiscard]] std::size_t case_count() const { return typed_.size(); }
+  // For check(): throws EnvironmentError if every case is skipped, with the reason of the first.
+  void require_a_case_that_runs(const C& c) const {
+    if (index_of(c) > 0) return;
+    const auto runs = [this](const C& other) { return reason_to_skip(other).empty(); };
+    if (std::none_of(typed_.begin(), typed_.end(), runs)) throw EnvironmentError(reason_to_skip(c));
+  }
   // The index of a case passed to measure() or check().
   [[nodiscard]] std::size_t index_of(const C& c) const {
     return static_cast<std::size_t>(&c - typed_.data());

@@ -27,6 +27,12 @@ TEST_P(FlashOnGpu, a_long_sequence) {
   }
 }
 
+// A grid's second dimension does not take all heads, so a call has two launches.
+TEST_P(FlashOnGpu, more_heads_than_a_grid_takes) {
+  check(shape(70'000, 5, 1, 16, true));
+  check(shape(2'100, 3, 32, 16, false));
+}
+
 // The kernel loops over keys from the last to the first. In every third row the scores of 64 keys
 // are 3, 16 and 26 higher than those of the last 64: less than float16 takes without a new maximum,
 // more than that, and more than bfloat16 takes. Forward only: in dQ the raise of the keys cancels,

@@ -11,6 +11,7 @@
 #include "cpu/cpu_device.h"
 #include "experiments/attention/attention.h"
 #include "experiments/training/training.h"
+#include "one_rank_communicator.h"
 #include "records.h"
 #include "temp_folder.h"
 #include "thread_world.h"
@@ -21,7 +22,7 @@ namespace {
 constexpr double tera = 1e12;
 
 // A CPU device with given ceilings, in units of 10^12; their interval is from 63/64 to 33/32.
-class DeviceWithCeilings final : public CpuDevice {
+class DeviceWithCeilings : public CpuDevice {
  public:
   explicit DeviceWithCeilings(double ceiling, std::size_t memory = plenty)
       : CpuDevice(memory, 1), ceiling_(ceiling) {}
@@ -50,6 +51,16 @@ class DeviceWithCeilings final : public CpuDevice {
   Array held_;
 };
 
+// Has flash kernels for heads of 16 elements only.
+class DeviceOfWideHeads final : public DeviceWithCeilings {
+ public:
+  DeviceOfWideHeads() : DeviceWithCeilings(1) {}
+  void check_attention(const OpsConfig& config, const AttentionShape& shape) const override {
+    if (config.attention == AttentionKind::flash && shape.head_dim != 16)
+      throw EnvironmentError("no kernels");
+  }
+};
+
 using MakeDevice = std::function<std::unique_ptr<Device>(int rank)>;
 
 // The records of all cases, by rank. make_experiment(world, device) returns a unique_ptr.
@@ -74,8 +85,8 @@ std::vector<std::vector<CaseRecord>> run(int ranks, const MakeExperiment& make_e
 }
 
 // D 16, F 32, L 2, H 2, V 31; one measured step.
-TrainingOptions small_model() {
-  TrainingOptions options(TrainingKind::model);
+TrainingOptions small_model(TrainingKind kind = TrainingKind::model) {
+  TrainingOptions options(kind);
   for (const auto& [option, value] :
        std::vector<std::pair<const char*, const char*>>{{"--size", "custom"},
                                                         {"--d-model", "16"},
@@ -233,7 +244,92 @@ TEST(ModelExperimentTest, RanksTakeTheirOwnRowsOfATokenFile) {
   EXPECT_NEAR(losses(1).at(0), (apart[0] + apart[1]) / 2, 1e-6);
 }
 
-TEST(AttentionExperimentTest, TheFloorIsThatOfTheSlowestRank) {
+// Collective: what validate() throws, or nothing; then what the dry run says of each case.
+template <class C>
+std::vector<std::string> said_before(const ExperimentOf<C>& experiment) {
+  std::vector<std::string> said;
+  for (std::size_t i = 0; i < experiment.cases().size(); ++i) {
+    experiment.validate(i);
+    said.push_back(experiment.cannot_run(i));
+  }
+  return said;
+}
+
+const std::vector<std::string> only_the_last_runs = {"skipped: no kernels", "skipped: no kernels",
+                                                     ""};
+
+void expect_only_the_last_measured(const std::vector<CaseRecord>& records) {
+  ASSERT_EQ(records.size(), 3U);
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(records[i].status, Status::skipped);
+    EXPECT_EQ(records[i].reason, "no kernels");
+    EXPECT_TRUE(records[i].samples.empty());
+  }
+  EXPECT_EQ(records[2].status, Status::ok);
+}
+
+// Counts the models that are made.
+class CountingDevice final : public DeviceWithCeilings {
+ public:
+  CountingDevice() : DeviceWithCeilings(1) {}
+  std::unique_ptr<Ops> make_ops(const OpsConfig& config) override {
+    ++made;
+    return DeviceWithCeilings::make_ops(config);
+  }
+
+  int made = 0;
+};
+
+// Each case has two models on the ranks for --verify, and the measured one. The first of a context
+// has two more of a single process, which also serve the second.
+TEST(DdpExperimentTest, CasesThatDifferInTheirExchangeShareTheSingleProcess) {
+  TrainingOptions options = small_model(TrainingKind::ddp);
+  options.factors.replace("--verify", "2");
+  options.factors.replace("--sync", "naive,bucketed");
+  options.factors.replace("--context", "8,16");
+  const RunOptions run_options;
+  CountingDevice device;
+  OneRankCommunicator communicator(device);
+  ThreadWorld::run(1, [&](World& world) {
+    TrainingExperiment experiment(options, run_options, world, device,
+                                  ProcessGroup{world, &communicator});
+    Progress progress(false, 1, stderr);
+    std::vector<int> made;
+    for (std::size_t i = 0; i < experiment.cases().size(); ++i) {
+      device.made = 0;
+      EXPECT_EQ(experiment.run(i, progress).status, Status::ok);
+      made.push_back(device.made);
+    }
+    EXPECT_EQ(made, (std::vector{5, 3, 5, 3}));
+  });
+}
+
+TEST(ModelExperimentTest, CasesWithoutKernelsAreSkippedUnlessAllAre) {
+  TrainingOptions options = small_model();
+  options.factors.replace("--attention", "flash,naive");
+  options.factors.replace("--fp32-attention", "exact,bf16x3");
+  const RunOptions run_options;
+  const auto make = [&](World& world, Device& device) {
+    return std::make_unique<TrainingExperiment>(options, run_options, world, device,
+                                                ProcessGroup{world});
+  };
+  const auto records = run(
+      2,
+      [&](World& world, Device& device) {
+        auto experiment = make(world, device);
+        EXPECT_EQ(said_before(*experiment), only_the_last_runs);
+        return experiment;
+      },
+      [](int) { return std::make_unique<DeviceOfWideHeads>(); });
+  expect_only_the_last_measured(records[0]);
+  options.factors.replace("--attention", "flash");
+  DeviceOfWideHeads device;
+  ThreadWorld::run(1, [&](World& world) {
+    EXPECT_THROW((void)said_before(*make(world, device)), EnvironmentError);
+  });
+}
+
+FactorOptions<AttentionCase> small_attention() {
   FactorOptions<AttentionCase> options(attention_case_factors());
   for (const auto& [option, value] :
        std::vector<std::pair<const char*, const char*>>{{"--attention", "naive"},
@@ -246,6 +342,34 @@ TEST(AttentionExperimentTest, TheFloorIsThatOfTheSlowestRank) {
                                                         {"--steps", "1"}}) {
     options.replace(option, value);
   }
+  return options;
+}
+
+TEST(AttentionExperimentTest, CasesWithoutKernelsAreSkippedUnlessAllAre) {
+  FactorOptions<AttentionCase> options = small_attention();
+  options.replace("--attention", "flash");
+  options.replace("--head-dim", "8,24,16");
+  const auto make = [&](World& world, Device& device) {
+    return std::make_unique<AttentionExperiment>(options, world, device);
+  };
+  const auto records = run(
+      2,
+      [&](World& world, Device& device) {
+        auto experiment = make(world, device);
+        EXPECT_EQ(said_before(*experiment), only_the_last_runs);
+        return experiment;
+      },
+      [](int) { return std::make_unique<DeviceOfWideHeads>(); });
+  expect_only_the_last_measured(records[0]);
+  options.replace("--head-dim", "8,24");
+  DeviceOfWideHeads device;
+  ThreadWorld::run(1, [&](World& world) {
+    EXPECT_THROW((void)said_before(*make(world, device)), EnvironmentError);
+  });
+}
+
+TEST(AttentionExperimentTest, TheFloorIsThatOfTheSlowestRank) {
+  const FactorOptions<AttentionCase> options = small_attention();
   const auto records = run(
       3,
       [&](World& world, Device& device) {

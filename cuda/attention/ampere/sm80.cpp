@@ -46,7 +46,6 @@ FlashTiles sm80_plan(const FlashShape& s, FlashPass pass) {
 }
 
 void sm80_forward(const FlashForward& call) {
-  check_32_bit_offsets(call.shape, operands(call));
   switch (call.shape.dtype) {
     case Dtype::bf16:
     case Dtype::f16: return sm80_forward_half(call);
@@ -67,7 +66,6 @@ void sm80_backward_fp32(const FlashBackward& call) {
 }
 
 void sm80_backward(const FlashBackward& call) {
-  check_32_bit_offsets(call.shape, operands(call));
   switch (call.shape.dtype) {
     case Dtype::bf16: return sm80_backward_bf16(call);
     case Dtype::f16: return sm80_backward_fp16(call);
@@ -80,7 +78,7 @@ void sm80_backward(const FlashBackward& call) {
 
 }  // namespace
 
-const FlashEngine sm80_engine = {supports_sm80, sm80_workspace_bytes, sm80_plan, sm80_forward,
-                                 sm80_backward};
+const FlashEngine sm80_engine = {supports_sm80, check_32_bit_offsets, sm80_workspace_bytes,
+                                 sm80_plan,     sm80_forward,         sm80_backward};
 
 }  // namespace paceline

@@ -13,19 +13,9 @@ bool supports_exact(const FlashShape& s, FlashPass /*pass*/) {
 
 FlashTiles exact_plan(const FlashShape& /*s*/, FlashPass /*pass*/) { return exact_tiles; }
 
-void checked_exact_forward(const FlashForward& call) {
-  check_32_bit_offsets(call.shape, operands(call));
-  exact_forward(call);
-}
-
-void checked_exact_backward(const FlashBackward& call) {
-  check_32_bit_offsets(call.shape, operands(call));
-  exact_backward(call);
-}
-
 }  // namespace
 
-const FlashEngine exact_engine = {supports_exact, sm80_workspace_bytes, exact_plan,
-                                  checked_exact_forward, checked_exact_backward};
+const FlashEngine exact_engine = {supports_exact, check_32_bit_offsets, sm80_workspace_bytes,
+                                  exact_plan,     exact_forward,        exact_backward};
 
 }  // namespace paceline

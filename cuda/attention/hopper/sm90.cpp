@@ -40,8 +40,8 @@ void sm90_forward(const FlashForward& call) {
 
 }  // namespace
 
-const FlashEngine sm90_engine = {supports_sm90, sm90_workspace, sm90_plan, sm90_forward,
-                                 sm90_backward};
+const FlashEngine sm90_engine = {supports_sm90, nullptr,      sm90_workspace,
+                                 sm90_plan,     sm90_forward, sm90_backward};
 
 CUtensorMap tensor_map(const FlashHeads& x, const FlashShape& shape, int rows, int cols) {
   return hopper::tensor_map({.data = x.data,

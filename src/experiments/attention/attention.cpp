@@ -92,10 +92,15 @@ void AttentionExperiment::check(const AttentionCase& c) const {
   if (c.launch == AttentionLaunch::graph && c.device == DeviceKind::cpu) {
     throw UsageError("--launch: graph needs a GPU; use direct on the CPU");
   }
-  device_.check_attention(ops_config_of(c), c.shape());
+  require_a_case_that_runs(c);
+}
+
+std::string AttentionExperiment::reason_to_skip(const AttentionCase& c) const {
+  return reason_without_kernels(device_, ops_config_of(c), c.shape());
 }
 
 CaseRecord AttentionExperiment::measure(const AttentionCase& c, Progress& progress) {
+  if (auto skipped = skipped_case(world_, reason_to_skip(c))) return *std::move(skipped);
   device_.trim();
   const Ceiling& copy = ceilings_.copy();
   std::vector<const Ceiling*> ceilings = {&copy};

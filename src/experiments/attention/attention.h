@@ -23,6 +23,7 @@ class AttentionExperiment final : public ExperimentOf<AttentionCase> {
  private:
   [[nodiscard]] Prediction prediction(const AttentionCase& c) const override;
   void check(const AttentionCase& c) const override;
+  [[nodiscard]] std::string reason_to_skip(const AttentionCase& c) const override;
   [[nodiscard]] std::size_t device_memory(const AttentionCase& /*c*/) const override {
     return device_.info().memory_bytes;
   }

@@ -178,12 +178,8 @@ CaseRecord CollectivesExperiment::measure_among(Members& members, const Collecti
 }
 
 CaseRecord CollectivesExperiment::measure(const CollectiveCase& c, Progress& progress) {
+  if (auto skipped = skipped_case(world_, reason_to_skip(c))) return *std::move(skipped);
   CaseRecord record;
-  record.reason = reason_to_skip(c);
-  if (!record.reason.empty()) {
-    record.status = Status::skipped;
-    return record;
-  }
   Members& members = members_of(c.ranks);
   std::optional<Error> failed;
   if (members.world) {

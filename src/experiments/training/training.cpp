@@ -8,7 +8,6 @@
 #include "experiments/training/bucket_prediction.h"
 #include "experiments/training/recompute_choice.h"
 #include "experiments/training/training_run.h"
-#include "experiments/training/verify.h"
 #include "harness/profile_tables.h"
 #include "measure/statistics.h"
 
@@ -129,7 +128,16 @@ void TrainingExperiment::find_runs() {
   }
 }
 
+std::string TrainingExperiment::reason_to_skip(const TrainingCase& c) const {
+  return reason_without_kernels(device_, c.ops_config(),
+                                {.batch = c.batch_size,
+                                 .context = c.context,
+                                 .heads = c.heads,
+                                 .head_dim = c.model().head_dim()});
+}
+
 CaseRecord TrainingExperiment::measure(const TrainingCase& c, Progress& progress) {
+  if (auto skipped = skipped_case(world_, reason_to_skip(c))) return *std::move(skipped);
   const std::size_t run = run_of(index_of(c));
   const std::vector<int>& warmups = warmups_.at(run);
   if (!last_run_ || last_run_->run != run) last_run_ = {run, measure_run(c, warmups, progress)};
@@ -157,7 +165,7 @@ std::vector<CaseRecord> TrainingExperiment::measure_run(const TrainingCase& c,
   }
   CaseRecord verified;
   if (c.verify > 0) {
-    verified = verify_training(c, world_, device_, data_parallel_, progress);
+    verified = verify_training(c, world_, device_, data_parallel_, single_process_, progress);
     if (verified.status != Status::ok) return std::vector(warmups.size(), verified);
   }
   std::vector<CaseRecord> records;

@@ -9,6 +9,7 @@
 
 #include "core/communicator.h"
 #include "experiments/training/training_case.h"
+#include "experiments/training/verify.h"
 #include "harness/ceilings.h"
 #include "harness/experiment.h"
 #include "model/weights_file.h"
@@ -52,6 +53,7 @@ class TrainingExperiment final : public ExperimentOf<TrainingCase> {
   void complete(TrainingCase& c) const;
   [[nodiscard]] Prediction prediction(const TrainingCase& c) const override;
   void check(const TrainingCase& c) const override;
+  [[nodiscard]] std::string reason_to_skip(const TrainingCase& c) const override;
   [[nodiscard]] std::size_t device_memory(const TrainingCase& /*c*/) const override {
     return device_.info().memory_bytes;
   }
@@ -75,6 +77,7 @@ class TrainingExperiment final : public ExperimentOf<TrainingCase> {
   Device& device_;
   ProcessGroup data_parallel_;
   std::unique_ptr<Communicator> gathers_;  // created for the first case with fsdp
+  SingleProcess single_process_;           // of --verify
   std::optional<Dump> dump_;               // on rank 0, with --dump
   Ceilings ceilings_;
   std::vector<std::size_t> run_of_;  // per case; cases that differ only in --warmup share a run

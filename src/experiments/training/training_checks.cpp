@@ -36,10 +36,7 @@ void TrainingExperiment::check(const TrainingCase& c) const {
   if (c.execution == Execution::compiled && c.device == DeviceKind::cpu) {
     throw UsageError("--exec: compiled needs a GPU; use eager on the CPU");
   }
-  device_.check_attention(c.ops_config(), {.batch = c.batch_size,
-                                           .context = c.context,
-                                           .heads = c.heads,
-                                           .head_dim = c.model().head_dim()});
+  require_a_case_that_runs(c);
   if (c.optimizer == OptimizerOrder::in_backward && c.precision.loss_scaling) {
     throw UsageError(
         "--optimizer: in-backward cannot skip a step whose gradients overflow; use serial with "

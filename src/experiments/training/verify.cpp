@@ -22,7 +22,8 @@ constexpr double sgd_learning_rate = 0.1;
 // A model that trains on rows of the global batch.
 class Trainer {
  public:
-  // communicator: null for a single process. Throws OutOfMemory.
+  // communicator: null for a single process, which needs no rehearsal. restart() must follow.
+  // Throws OutOfMemory.
   Trainer(Device& device, const TrainingCase& c, const Batch& batch, Communicator* communicator,
           Communicator* gathers, bool sgd)
       : device_(device),
@@ -41,11 +42,11 @@ class Trainer {
       // As in measured steps. With AdamW all gradients are kept, because they are compared.
       if (communicator != nullptr && c.recycles_gradients()) step_.recycle_gradients();
     }
+    if (communicator == nullptr) return;
     restart(batch);
     step_.strategy().prepare_visits();
     (void)runner_.rehearse();
     step_.rehearse_visits();
-    restart(batch);
   }
 
   [[nodiscard]] ParallelStrategy& strategy() { return step_.strategy(); }
@@ -57,15 +58,14 @@ class Trainer {
   }
 
   // Changes every weight by one unit in the last place, up or down at random.
-  void perturb_weights(int run) {
+  void perturb_weights(std::size_t run) {
     constexpr std::uint64_t stream = 1ULL << 41U;  // weights and tokens use other streams
     const Tensor& flat = step_.model().store().parameters();
     std::vector<float> weights(static_cast<std::size_t>(flat.numel()));
     device_.to_host(weights.data(), flat);
-    Random(0, stream + static_cast<std::uint64_t>(run))
-        .for_each(0, weights.size(), [&](std::uint64_t i, double u) {
-          weights[i] = std::nextafter(weights[i], u < 0.5 ? -HUGE_VALF : HUGE_VALF);
-        });
+    Random(0, stream + run).for_each(0, weights.size(), [&](std::uint64_t i, double u) {
+      weights[i] = std::nextafter(weights[i], u < 0.5 ? -HUGE_VALF : HUGE_VALF);
+    });
     device_.to_device(flat, weights.data());
   }
 
@@ -79,10 +79,15 @@ class Trainer {
   }
 
   // stop_if_asked(), called before every step, throws StoppedError after a stop signal.
-  [[nodiscard]] Snapshot train(const std::function<void()>& stop_if_asked) {
+  // first_gradients: null, or for a single process, whose gradients are complete by themselves.
+  [[nodiscard]] Snapshot train(const std::function<void()>& stop_if_asked,
+                               Snapshot* first_gradients = nullptr) {
     for (int k = 0; k < steps_; ++k) {
       stop_if_asked();
       (void)runner_.run();
+      if (k == 0 && first_gradients != nullptr) {
+        strategy().visit_gradients(adding_to(*first_gradients));
+      }
     }
     Snapshot tensors;
     strategy().visit_parameters(adding_to(tensors));
@@ -174,46 +179,54 @@ Trained train_data_parallel(const TrainingCase& c, World& world, Device& device,
   return trained;
 }
 
+// The case of one process that trains on the rows of all replicas; the same for all cases that
+// differ only in how ranks exchange.
+TrainingCase on_the_whole_batch(const TrainingCase& c, int replicas) {
+  TrainingCase whole = c;
+  static_cast<ExchangeFactors&>(whole) = {};
+  whole.verify = c.verify;
+  static_cast<GatherFactors&>(whole) = {};
+  static_cast<SamplerConfig&>(whole) = {};
+  whole.batch_size *= replicas;
+  whole.ranks = 1;
+  return whole;
+}
+
 // Collective. Rank 0 trains alone on all rows, several times, and compares the ranks' training with
 // the first run. Run 0 has the ranks' order of rows and weights. Later runs, which show the noise,
 // rotate the rows of the batch and perturb every weight by one unit in the last place. AdamW
 // amplifies rounding where a gradient is near zero, but not in every run, and possibly in the
 // ranks' run alone. So runs are added as long as an error exceeds its tolerance.
-void compare_with_single_process(const TrainingCase& c, World& world, Device& device, int replicas,
-                                 bool sgd, const Trained& parallel, TrainingComparison& comparison,
-                                 CaseRecord& record) {
-  constexpr int least_runs = 3;
-  constexpr int most_runs = 12;
+void compare_with_single_process(const TrainingCase& whole, World& world, Device& device, bool sgd,
+                                 const Trained& parallel, SingleProcess::Runs& runs,
+                                 TrainingComparison& comparison, CaseRecord& record) {
+  constexpr std::size_t most_noise = 11;  // runs
   device.trim();
-  TrainingCase whole = c;
-  whole.batch_size *= replicas;
-  whole.ranks = 1;
   const auto compare = [&] {
     if (world.rank() != 0) return;
     const Batch batch = whole.rows(0, whole.batch_size);
-    Trainer trainer(device, whole, batch, nullptr, nullptr, sgd);
-    const auto train = [&](int run) {
-      const auto begin = [&] {
-        trainer.restart(rotated(batch, whole.context, run % whole.batch_size));
-        if (run > 0) trainer.perturb_weights(run);
-      };
+    std::unique_ptr<Trainer> trainer;
+    const auto train = [&](std::size_t run) {
+      if (!trainer)
+        trainer = std::make_unique<Trainer>(device, whole, batch, nullptr, nullptr, sgd);
+      const auto by = static_cast<std::int64_t>(run) % whole.batch_size;
+      trainer->restart(rotated(batch, whole.context, by));
+      if (run > 0) trainer->perturb_weights(run);
       Trained trained;
-      begin();
-      if (!sgd) {
-        trained.gradients = trainer.gradients();
-        begin();
-      }
-      trained.weights = trainer.train([] { stop_if(StopSignal::requested()); });
+      trained.weights = trainer->train([] { stop_if(StopSignal::requested()); },
+                                       sgd ? nullptr : &trained.gradients);
       return trained;
     };
-    const Trained single = train(0);
-    Noise noise;
     bool decided = false;
-    for (int run = 1; run < least_runs || (run < most_runs && !decided); ++run) {
-      noise.add(train(run), single);
-      if (run + 1 < least_runs) continue;
-      const bool allowed = sgd ? comparison.compare_sgd(parallel, single, noise)
-                               : comparison.compare_adamw(parallel, single, noise);
+    for (std::size_t n = 0; n < most_noise && !decided; ++n) {
+      if (n == runs.noise.size()) {
+        if (n == 0) runs.first = train(0);
+        Noise noise = n == 0 ? Noise() : runs.noise.back();
+        noise.add(train(n + 1), runs.first);
+        runs.noise.push_back(std::move(noise));
+      }
+      const bool allowed = sgd ? comparison.compare_sgd(parallel, runs.first, runs.noise[n])
+                               : comparison.compare_adamw(parallel, runs.first, runs.noise[n]);
       decided = allowed || comparison.status() == Status::diverged;
     }
   };
@@ -225,8 +238,14 @@ void compare_with_single_process(const TrainingCase& c, World& world, Device& de
 
 }  // namespace
 
-CaseRecord verify_training(const TrainingCase& c, World& world, Device& device,
-                           const ProcessGroup& data_parallel, Progress& progress) {
+CaseRecord verify_training(TrainingCase c, World& world, Device& device,
+                           const ProcessGroup& data_parallel, SingleProcess& single,
+                           Progress& progress) {
+  // Exchanges do not depend on the length of the rows.
+  constexpr std::int64_t most_context = 16;
+  c.context = std::min(c.context, most_context);
+  const TrainingCase whole = on_the_whole_batch(c, data_parallel.world.size());
+  if (single.of != whole) single = {whole, {}, {}};
   CaseRecord record;
   TrainingComparison comparison;
   for (const bool sgd : {true, false}) {
@@ -238,8 +257,8 @@ CaseRecord verify_training(const TrainingCase& c, World& world, Device& device,
       if (world.rank() != 0) parallel = {};
     }
     if (record.status == Status::ok) {
-      compare_with_single_process(c, world, device, data_parallel.world.size(), sgd, parallel,
-                                  comparison, record);
+      compare_with_single_process(whole, world, device, sgd, parallel,
+                                  sgd ? single.sgd : single.adamw, comparison, record);
     }
     if (record.status != Status::ok) return record;
   }
