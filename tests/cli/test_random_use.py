@@ -5,7 +5,13 @@ import pytest
 from random_use import judge
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(50))
 def test_random_command_line(seed):
     outcome = judge.run_seed(seed)
+    assert not outcome.complaint, judge.shown(outcome.use)
+
+
+@pytest.mark.parametrize("seed", range(500_000, 500_016))
+def test_random_command_line_in_an_environment(seed):
+    outcome = judge.run_seed(seed, environments=True)
     assert not outcome.complaint, judge.shown(outcome.use)

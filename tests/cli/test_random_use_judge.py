@@ -10,7 +10,7 @@ import pytest
 
 from conftest import command
 from random_use.files import NoHdf5
-from random_use.judge import judge
+from random_use.judge import as_if_printed, judge
 from random_use.lines import Use
 from random_use.rows import Insane
 from random_use.runs import HUNG, Done, run
@@ -209,3 +209,11 @@ def test_leftover_case_files_are_reported(copied):
     folder, done = copied
     (folder / "out.h5.cases").mkdir()
     assert "left" in complaint(DDP, done, folder)
+
+
+def test_output_that_is_lost_must_be_reported():
+    with pytest.raises(Insane, match="closed"):
+        as_if_printed(Done(0))
+    said = "paceline: standard output cannot be written (a closed pipe?): a part of it is lost\n"
+    assert as_if_printed(Done(6, err=said)) == Done(0)
+    assert as_if_printed(Done(2, err=SAID)) == Done(2, err=SAID)

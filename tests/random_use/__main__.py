@@ -1,7 +1,8 @@
 """Random command lines of every experiment: each ends with plausible rows or one error line.
 
     cd tests
-    ../.venv/bin/python3 -m random_use [--launches N] [--first S] [--jobs J] [--device cuda] [--environments]
+    ../.venv/bin/python3 -m random_use [--launches N] [--first S] [--jobs J] [--device cuda]
+        [--environments]
     ../.venv/bin/python3 -m random_use --disagree
 
 A command line is determined by its seed; --first S --launches 1 repeats one. After exit code 0

@@ -22,7 +22,7 @@ class Use:
     options: dict[str, str | None] = field(default_factory=dict)  # None: a bare flag
     valid: bool = True  # False: it may be refused
     files: dict[str, Input] = field(default_factory=dict)  # written before the launch, by path
-    environment: Environment = Environment()
+    environment: Environment = field(default_factory=Environment)
 
     @property
     def arguments(self) -> list[str]:
