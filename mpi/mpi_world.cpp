@@ -13,6 +13,7 @@
 
 #include "core/error.h"
 #include "core/non_copyable.h"
+#include "core/usable_cores.h"
 #include "mpi/check.h"
 #include "mpi/deadline.h"
 #include "mpi/mpi_watchdog.h"
@@ -25,10 +26,10 @@ namespace {
 int count_usable_cores(MPI_Comm node) {
   cpu_set_t mine;
   CPU_ZERO(&mine);
-  if (sched_getaffinity(0, sizeof mine, &mine) != 0) CPU_SET(0, &mine);
+  for (const int core : allowed_cores()) CPU_SET(core, &mine);
   cpu_set_t all;
   MPI_CHECK(MPI_Allreduce(&mine, &all, sizeof mine, MPI_BYTE, MPI_BOR, node));
-  return CPU_COUNT(&all);
+  return std::max(1, CPU_COUNT(&all));
 }
 
 // From MPI_Init to MPI_Finalize.

@@ -1,12 +1,12 @@
 #include "core/usable_cores.h"
 
+#include <omp.h>
 #include <sched.h>
 
 #include <algorithm>
 #include <fstream>
 #include <limits>
-#include <string>
-#include <system_error>
+#include <set>
 
 #include "core/control_groups.h"
 
@@ -14,23 +14,21 @@ namespace paceline {
 
 namespace fs = std::filesystem;
 
-// OpenMP may bind each thread, the main thread included, to a core of its own.
+// With OMP_PROC_BIND, OpenMP binds the main thread to the first of its places when it is loaded.
 std::vector<int> allowed_cores() {
-  cpu_set_t all;
-  CPU_ZERO(&all);
-  std::error_code none;
-  for (const auto& thread : fs::directory_iterator("/proc/self/task", none)) {
-    cpu_set_t own;
-    CPU_ZERO(&own);
-    if (sched_getaffinity(std::stoi(thread.path().filename()), sizeof own, &own) == 0) {
-      CPU_OR(&all, &all, &own);
-    }
-  }
-  std::vector<int> cores;
+  std::set<int> cores;
+  cpu_set_t mine;
+  CPU_ZERO(&mine);
+  sched_getaffinity(0, sizeof mine, &mine);
   for (int core = 0; core < CPU_SETSIZE; ++core) {
-    if (CPU_ISSET(core, &all)) cores.push_back(core);
+    if (CPU_ISSET(core, &mine)) cores.insert(core);
   }
-  return cores;
+  for (int place = 0; place < omp_get_num_places(); ++place) {
+    std::vector<int> of_place(static_cast<std::size_t>(omp_get_place_num_procs(place)));
+    omp_get_place_proc_ids(place, of_place.data());
+    cores.insert(of_place.begin(), of_place.end());
+  }
+  return {cores.begin(), cores.end()};
 }
 
 double cpu_quota(const fs::path& root) {

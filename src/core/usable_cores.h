@@ -4,7 +4,7 @@
 
 namespace paceline {
 
-// The cores on which threads of this process may run, ascending.
+// The cores on which threads of this process may run, ascending; empty if unknown.
 [[nodiscard]] std::vector<int> allowed_cores();
 
 // The cores' worth of time that the CPU quotas of this process's control groups leave it; infinite

@@ -1,8 +1,9 @@
 #include "harness/lone_world.h"
 
-#include <sched.h>
-
+#include <algorithm>
 #include <cstdlib>
+
+#include "core/usable_cores.h"
 
 namespace paceline {
 
@@ -15,9 +16,7 @@ class LoneWorld final : public World {
   [[nodiscard]] int local_rank() const override { return 0; }
   [[nodiscard]] int local_size() const override { return 1; }
   [[nodiscard]] int usable_cores() const override {
-    cpu_set_t mine;
-    CPU_ZERO(&mine);
-    return sched_getaffinity(0, sizeof mine, &mine) == 0 ? CPU_COUNT(&mine) : 1;
+    return std::max(1, static_cast<int>(allowed_cores().size()));
   }
   [[nodiscard]] std::string host() const override { return node_name(); }
   [[nodiscard]] std::string library() const override { return "none"; }
