@@ -245,6 +245,7 @@ void SweepResults::print_profiles(bool markdown) const {
 void SweepResults::show(std::size_t index, Row row) {
   if (options_.json) write_out("{}\n", json_line(row));
   std::fflush(screen);
+  row.shrink_to_fit();  // the rows are what grows with the number of cases: 10 to 20 KB each
   rows_.push_back({index, std::move(row)});
 }
 
