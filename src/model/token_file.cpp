@@ -155,7 +155,7 @@ bool TokenFile::read_npy(std::string_view head) {
       !strchr("1248", dtype[2])) {
     refuse_tokens(file_, fmt::format("holds NPY of dtype {}; tokens are little-endian integers, "
                                      "such as '<u2'",
-                                     text.substr(0, text.find(','))));
+                                     text.empty() ? "none" : text.substr(0, text.find(','))));
   }
   type_ = {.bytes = dtype[2] - '0', .is_signed = dtype[1] == 'i'};
   const std::vector<std::int64_t> shape = shape_of(value_of(header, "shape"));

@@ -92,9 +92,9 @@ std::string Dataset::obstacle() const {
                                                nullptr, sizeof name, name, nullptr);
     if (filter < 0 || H5Zfilter_avail(filter) > 0) continue;
     return fmt::format(
-        "a dataset is compressed with filter {} ({}), which the HDF5 library here lacks; write it "
+        "a dataset is compressed with filter {}{}, which the HDF5 library here lacks; write it "
         "with gzip, or name the folder of the filter's plugin in HDF5_PLUGIN_PATH",
-        filter, name);
+        filter, name[0] == '\0' ? "" : fmt::format(" ({})", name));
   }
   return "";
 }
