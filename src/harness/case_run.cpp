@@ -158,8 +158,17 @@ std::vector<CaseRecord> measure_cases(World& world, Device& device, CaseRun& run
     conditions.add_to(record, world, samples);
   }
   add_run(records, world, device, run, sampling.profile, progress);
-  for (CaseRecord& record : records) {
-    if (world.rank() == 0) record.warnings = timing_warnings(record, world, device.info());
+  const std::size_t cold = run.cold_repetitions().count();
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    CaseRecord& record = records[i];
+    if (world.rank() == 0) {
+      for (Warning& warning : timing_warnings(record, world, device.info())) {
+        record.warnings.push_back(std::move(warning));
+      }
+    }
+    const std::size_t first = series.uncounted + static_cast<std::size_t>(warmups.counts[i]);
+    run.add_repetitions(record, std::max(first, cold) - cold,
+                        std::max(first + series.measured, cold) - cold);
     record.status = world.agree(record.status);
   }
   return records;

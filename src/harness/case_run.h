@@ -53,6 +53,10 @@ class CaseRun : NonCopyable {
   // Collective: adds tables and summary columns to the record, complete on rank 0. A status other
   // than ok need not be that of all ranks.
   virtual void add_to(CaseRecord& record) = 0;
+  // Collective: adds to the record of one case what only its measured repetitions tell: those from
+  // `begin` to before `end`, where 0 is the first call of repetition().
+  virtual void add_repetitions(CaseRecord& /*record*/, std::size_t /*begin*/, std::size_t /*end*/) {
+  }
 };
 
 // The number of warm-up repetitions of each case measured by one run.

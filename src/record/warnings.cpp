@@ -38,6 +38,14 @@ std::string_view meaning_of(WarningKind kind) {
              "OPENBLAS_CORETYPE to set";
     case WarningKind::one_rank:
       return "a single rank communicates with no other; start more ranks (mpirun -np N)";
+    case WarningKind::skipped_steps:
+      return "gradients overflowed fp16, so that steps ended without an update and their optimizer "
+             "times are too short; warm up for longer (--warmup), until the loss scale has settled";
+    case WarningKind::above_ceiling:
+      return "matrix products ran faster than the ceiling measured in this run, the data sheet or "
+             "--peak-tflops allows, so that one of them is wrong; measure again on an idle "
+             "machine, "
+             "or correct --peak-tflops";
   }
   return "";
 }

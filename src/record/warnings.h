@@ -21,10 +21,13 @@ enum class WarningKind : std::uint8_t {
   one_rank,
   cpu_quota,
   old_blas_kernels,
+  skipped_steps,
+  above_ceiling,
 };
 constexpr auto names_of(WarningKind) {
   return names("wide_interval", "two_modes", "trend", "not_converged", "clocks_limited",
-               "other_load", "oversubscribed", "one_rank", "cpu_quota", "old_blas_kernels");
+               "other_load", "oversubscribed", "one_rank", "cpu_quota", "old_blas_kernels",
+               "skipped_steps", "above_ceiling");
 }
 
 struct Warning {

@@ -64,3 +64,42 @@ def test_resume_measures_diverged_cases_again(paceline, tmp_path):
         done = paceline(*args, *flag)
         assert done.code == 4, done.err
     diverged(tmp_path / "out.h5")
+
+
+# After the first update the gradients overflow fp16 until the loss scale has fallen far enough.
+OVERFLOWING = (*ONCE[:-2], "--precision", "fp16")
+
+
+@pytest.mark.parametrize(
+    "experiment", [("model",), ("ddp", "--sync", "flat"), ("zero", "--shard", "zero1")], ids=str
+)
+def test_steps_that_are_all_skipped_diverge(paceline, tmp_path, experiment):
+    done = paceline(
+        *experiment, *OVERFLOWING, "--lr", 0.5, "--warmup", 1, *CPU, "--steps", 3, ranks=2
+    )
+    assert done.code == 4, done.err
+    (row,) = rows(tmp_path / "out.h5")
+    assert (row["status"], row["skipped_steps"]) == ("diverged", 3)
+    assert row["reason"].startswith("all 3 measured steps were skipped")
+    assert np.isfinite(row["loss"])
+
+
+def test_some_skipped_steps_are_counted_and_warned_of(paceline, tmp_path):
+    """Those of the measured steps, in each case of a run."""
+    done = paceline("model", *OVERFLOWING, "--lr", 0.1, "--warmup", "0,2,4,30", *CPU, "--steps", 20)
+    assert done.code == 0, done.err
+    first, second, third, last = rows(tmp_path / "out.h5")
+    assert first["skipped_steps"] == second["skipped_steps"] > third["skipped_steps"] > 0
+    assert last["skipped_steps"] == 0
+    assert "skipped_steps" in third["warnings"]
+    assert "skipped_steps" not in last["warnings"]
+    assert "warning: skipped_steps (3 of 4 cases" in done.out
+
+
+@pytest.mark.parametrize(
+    "options", [("--precision", "bf16"), ("--precision", "fp16", "--mode", "forward")], ids=str
+)
+def test_without_loss_scaling_no_step_is_counted_as_skipped(paceline, tmp_path, options):
+    assert paceline("model", *ONCE, *CPU, *options, "--steps", 2).code == 0
+    (row,) = rows(tmp_path / "out.h5")
+    assert "skipped_steps" not in row

@@ -1,5 +1,7 @@
 #include "experiments/training/training_run.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -28,7 +30,12 @@ StoreLayout store_layout(const TrainingCase& c, Communicator* communicator) {
 
 TrainingRun::TrainingRun(const TrainingCase& c, World& world, Device& device,
                          const ProcessGroup& data_parallel, std::optional<Dump>* dump)
-    : case_(c), world_(world), device_(device), data_parallel_(data_parallel.world), dump_(dump) {
+    : case_(c),
+      world_(world),
+      device_(device),
+      data_parallel_(data_parallel.world),
+      dump_(dump),
+      counts_updates_(c.precision.loss_scaling && c.mode == Mode::train_step) {
   if (data_parallel.communicator != nullptr) {
     communicator_.emplace(*data_parallel.communicator, device.scopes());
   }
@@ -130,6 +137,7 @@ PhaseSeconds TrainingRun::repetition() {
   PhaseSeconds seconds = run_step(replays);
   if (dumps) dump_first_step(dump);
   step_->capture_logits({});
+  if (counts_updates_) updates_.push_back(step_->state().get(device_, StepScalar::step));
   return seconds;
 }
 
@@ -162,6 +170,7 @@ void TrainingRun::dump_weights(Dump* dump) {
 // Loss and divergence are read first: they belong to the last measured step.
 void TrainingRun::add_to(CaseRecord& record) {
   const std::string divergence = step_->divergence();
+  counts_updates_ = false;
   add_values(record);
   add_communication(record, world_, case_, *runner_, *step_);
   add_products(record, world_, *step_);
@@ -179,6 +188,25 @@ void TrainingRun::add_to(CaseRecord& record) {
   if (record.status == Status::diverged) {
     record.reason = first_text(world_, divergence) + "; lower --lr or check --load-weights";
   }
+}
+
+void TrainingRun::add_repetitions(CaseRecord& record, std::size_t begin, std::size_t end) {
+  if (updates_.empty() || begin == end) return;
+  const double before = begin == 0 ? 0 : updates_.at(begin - 1);
+  const auto count = static_cast<double>(end - begin);
+  const double skipped = world_.max(count - (updates_.at(end - 1) - before));
+  if (skipped == count && record.status == Status::ok) {
+    record.status = Status::diverged;
+    record.reason = fmt::format(
+        "all {} measured steps were skipped, since gradients overflow fp16 with a loss scale of "
+        "{:g}; lower --lr, warm up for longer (--warmup) or check --load-weights",
+        count, step_->state().get(device_, StepScalar::loss_scale));
+  }
+  if (world_.rank() != 0) return;
+  record.add("skipped_steps", static_cast<std::int64_t>(skipped));
+  if (skipped == 0) return;
+  record.warnings.push_back(
+      {WarningKind::skipped_steps, fmt::format("{} of {} steps were skipped", skipped, count)});
 }
 
 void TrainingRun::take_memory() {

@@ -44,6 +44,8 @@ class TrainingRun final : public CaseRun {
     return rehearsal_.part(0, case_.cold_start ? rehearsal_.count() : 1);
   }
   void add_to(CaseRecord& record) override;
+  // The steps that loss scaling skipped. If it skipped all, the status is diverged.
+  void add_repetitions(CaseRecord& record, std::size_t begin, std::size_t end) override;
 
  private:
   void capture();
@@ -67,7 +69,9 @@ class TrainingRun final : public CaseRun {
   double setup_seconds_ = 0;
   double capture_seconds_ = 0;
   Repetitions rehearsal_;
-  bool first_ = true;  // the next repetition is the first
+  bool first_ = true;            // the next repetition is the first
+  bool counts_updates_;          // until add_to(): a profile must not contain the copy
+  std::vector<double> updates_;  // with loss scaling: made by the end of each repetition
   MemoryOutcome memory_;
 };
 
