@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from . import factors as sweep
-from . import json_rows, peer_rows, plan_rows
+from . import json_rows, mfu, peer_rows, plan_rows
 from .factors import IMPLIED_BY, NOT_FACTORS, in_order
 from .formatting import case_label, label, lines, printable, text
 from .result_file import (
@@ -349,8 +349,8 @@ def from_rows(path: Path) -> Results:
 def with_columns(frame: pd.DataFrame) -> pd.DataFrame:
     """Adds the columns that every file is expected to have. Values that schema version 1 writes
     where there is no bucket and nothing is sent become missing, and its communication_sent_bytes
-    is sent_bytes, as in version 2."""
-    frame = frame.rename(columns={"communication_sent_bytes": "sent_bytes"})
+    is sent_bytes, as in version 2. Old files' MFU is that of today's rule."""
+    frame = mfu.restated(frame.rename(columns={"communication_sent_bytes": "sent_bytes"}))
     for name in ("step_median_s", "step_ci_low_s", "step_ci_high_s"):
         if name not in frame:  # no case was measured
             frame[name] = np.nan

@@ -53,17 +53,15 @@ def draw_throughput(results: Results) -> Figure | None:
         for phase in PHASES
         if f"{phase}_tflops_per_s" in results.frame
     ]
-    peaks = datasheet_of(results)
-    named = ", ".join(f"{one} {peaks[one]:g}" for one in results.frame["precision"].unique()
-                      if one in peaks) if "precision" in results.frame else ""  # fmt: skip
+    peaks = peaks_of(results)
+    shown = peaks.groupby(arithmetic_of(results.frame)).max() if np.isfinite(peaks).any() else {}
+    named = ", ".join(f"{one} {peak:.4g}" for one, peak in shown.items() if np.isfinite(peak))
     note = (
         "FLOPs of attention over the median time, with its 95% interval. Dotted: the roofline, "
         "which is the FLOPs over the time to copy q, k, v, o and their gradients at the measured "
         "copy bandwidth"
     )
     note += f", at most the datasheet's dense TFLOP/s: {named}." if named else "."
-    if "fp32" in named:
-        note += " Flash attention on fp32 multiplies on tensor cores, and may exceed the latter."
     return draw(results, "Attention: throughput over sequence length", rows, [note])
 
 
@@ -127,14 +125,23 @@ def roofline(results: Results, phase: str) -> pd.Series | None:
     if floor is None:
         return None
     bandwidth = frame[f"{phase}_tflops_per_s"] * frame[f"{phase}_median_s"] / floor
-    peaks = frame["precision"].map(datasheet_of(results)).fillna(np.inf)
-    return np.minimum(bandwidth, peaks)
+    return np.minimum(bandwidth, peaks_of(results))
 
 
-def datasheet_of(results: Results) -> dict[str, float]:
-    """Dense rates by precision; empty if the device is unknown or there are several."""
+def peaks_of(results: Results) -> pd.Series:
+    """The datasheet's dense TFLOP/s for each case; infinite if unknown."""
+    frame = results.frame
     devices = {run.hardware for run in results.runs}
-    return DATASHEET.get(devices.pop(), {}) if len(devices) == 1 else {}
+    known = DATASHEET.get(devices.pop(), {}) if len(devices) == 1 else {}
+    peaks = arithmetic_of(frame).map(known)
+    return frame.get("datasheet_tflops_per_s", peaks).fillna(peaks).fillna(np.inf)
+
+
+def arithmetic_of(frame: pd.DataFrame) -> pd.Series:
+    """How the products of each case multiply: in its precision, or as flash attention in fp32."""
+    precision = frame.get("precision", pd.Series("", index=frame.index))
+    own = frame.get("fp32_attention", precision)
+    return precision.where(own.isna() | own.isin(("", "exact")), own)
 
 
 def draw(results: Results, title: str, rows: Sequence[Row], notes: Sequence[str]) -> Figure | None:

@@ -2,8 +2,8 @@
 and the sources of published figures."""
 
 TERMS = {
-    "MFU": "model FLOP/s over a rate of the device: measured in the same run by large matrix "
-    "products, or of the data sheet",
+    "MFU": "model FLOP/s (half of causal attention's T x T matrix counts) over a rate of the "
+    "device: measured in the same run by large matrix products, or of the data sheet",
     "bus bandwidth": "bytes over time, times 2 (n - 1) / n for an all_reduce on n ranks: "
     "comparable between numbers of ranks",
     "exposed": "the time of an exchange during which the GPU waits for it, because nothing is left "

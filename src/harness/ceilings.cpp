@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/clock.h"
+#include "core/error.h"
 #include "core/units.h"
 #include "harness/gather.h"
 #include "measure/sensor_log.h"
@@ -15,6 +16,30 @@ namespace paceline {
 bool Ceiling::is_reliable() const {
   constexpr double widest = 0.1;
   return rate.ci_high - rate.ci_low <= widest * rate.median;  // false for NaN
+}
+
+AttentionArithmetic attention_arithmetic(const OpsConfig& config, DeviceKind device) {
+  const bool is_flash = config.attention == AttentionKind::flash;
+  // The CPU multiplies in float32, whatever it rounds operands to.
+  if (!is_flash || device == DeviceKind::cpu || config.precision.compute != Dtype::f32) {
+    return {config.precision};
+  }
+  constexpr double split_products = 3;
+  switch (config.fp32_attention) {
+    case Fp32Attention::exact: break;
+    case Fp32Attention::bf16x3: return {precision_named("bf16"), split_products};
+    case Fp32Attention::tf32: return {precision_named("tf32")};
+  }
+  return {config.precision};
+}
+
+std::vector<const Ceiling*> ProductCeilings::all() const {
+  if (&weights == &attention) return {&weights};
+  return {&weights, &attention};
+}
+
+ProductRates ProductCeilings::rates(double Summary::*at) const {
+  return {weights.rate.*at, attention.rate.*at / attention_products};
 }
 
 Table ceilings_table(const std::vector<const Ceiling*>& ceilings) {
@@ -30,6 +55,12 @@ Table ceilings_table(const std::vector<const Ceiling*>& ceilings) {
 const Ceiling& Ceilings::gemm(const Precision& precision) {
   return known(fmt::format("GEMM {}", precision.name), "FLOP/s",
                [&] { return device_.gemm_rates(precision); });
+}
+
+ProductCeilings Ceilings::products(const OpsConfig& config) {
+  const AttentionArithmetic attention = attention_arithmetic(config, device_.info().kind);
+  const Ceiling& weights = gemm(config.precision);
+  return {weights, gemm(attention.precision), attention.products};
 }
 
 const Ceiling& Ceilings::copy() {
@@ -81,6 +112,33 @@ std::string Ceilings::text() const {
                         ceiling.is_reliable() ? "" : ", too wide for a ratio");
   }
   return text;
+}
+
+Peak peak_of(const Device& device, const OpsConfig& config, double given) {
+  constexpr double tera = 1e12;
+  if (given > 0) return {{given * tera, given * tera}, "--peak-tflops"};
+  const DeviceInfo info = device.info();
+  const AttentionArithmetic attention = attention_arithmetic(config, info.kind);
+  const auto weights_peak = device.datasheet_peak(config.precision);
+  const auto attention_peak = device.datasheet_peak(attention.precision);
+  if (!weights_peak || !attention_peak) return {{std::nan(""), std::nan("")}, ""};
+  return {{*weights_peak, *attention_peak / attention.products}, info.name + " data sheet"};
+}
+
+void require_one_arithmetic(const OpsConfig& config, const Precision& precision,
+                            DeviceKind device) {
+  const AttentionArithmetic attention = attention_arithmetic(config, device);
+  if (config.precision.name == precision.name && attention.precision.name == precision.name) return;
+  throw UsageError(
+      "--peak-tflops: is the rate of one arithmetic, but the matrix products here have several; "
+      "give one --precision, with flash attention in fp32 on a GPU also --fp32-attention exact");
+}
+
+void warn_above_ceiling(CaseRecord& record, double share) {
+  if (!(share > 1)) return;
+  record.warnings.push_back(
+      {WarningKind::above_ceiling,
+       fmt::format("matrix products at {:.1f}% of their ceiling", 100 * share)});
 }
 
 }  // namespace paceline

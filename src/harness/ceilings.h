@@ -9,6 +9,7 @@
 
 #include "core/device.h"
 #include "core/non_copyable.h"
+#include "core/ops.h"
 #include "core/precision.h"
 #include "core/world.h"
 #include "measure/statistics.h"
@@ -27,6 +28,38 @@ struct Ceiling {
   [[nodiscard]] bool is_reliable() const;
 };
 
+// Rates that bound a case's matrix products, FLOP/s: of those with weights, and of attention's own.
+struct ProductRates {
+  double weights = 0;
+  double attention = 0;
+
+  // The rate of `flops`, of which `attention_flops` are attention's, if each part runs at its own.
+  [[nodiscard]] double of(double flops, double attention_flops) const {
+    return flops / ((flops - attention_flops) / weights + attention_flops / attention);
+  }
+};
+
+// How attention multiplies: as GEMMs of this precision do, in so many products for each of its own.
+struct AttentionArithmetic {
+  Precision precision;
+  double products = 1;
+};
+[[nodiscard]] AttentionArithmetic attention_arithmetic(const OpsConfig& config, DeviceKind device);
+
+// The measured ceilings of a case's matrix products.
+struct ProductCeilings {
+  const Ceiling& weights;
+  const Ceiling& attention;  // the same as `weights` if the arithmetic is
+  double attention_products = 1;
+
+  [[nodiscard]] std::vector<const Ceiling*> all() const;
+  // At the medians, or at an end of the intervals.
+  [[nodiscard]] ProductRates rates(double Summary::*at = &Summary::median) const;
+  [[nodiscard]] bool is_reliable() const {
+    return weights.is_reliable() && attention.is_reliable();
+  }
+};
+
 // Table "ceilings": a row for every ceiling, rank and repetition.
 [[nodiscard]] Table ceilings_table(const std::vector<const Ceiling*>& ceilings);
 
@@ -36,6 +69,8 @@ class Ceilings : NonCopyable {
 
   // Collective. GEMMs in this precision, FLOP/s.
   [[nodiscard]] const Ceiling& gemm(const Precision& precision);
+  // Collective. GEMMs in the arithmetic of a case's products.
+  [[nodiscard]] ProductCeilings products(const OpsConfig& config);
   // Collective. Copies within the device's memory, bytes read and written per second.
   [[nodiscard]] const Ceiling& copy();
   // ". Ceiling, GEMM fp32: 51.3TFLOP/s, 95% interval ...", for each ceiling measured so far.
@@ -49,5 +84,20 @@ class Ceilings : NonCopyable {
   Device& device_;
   std::map<std::string, Ceiling> known_;
 };
+
+// The peak rates of the data sheet, or `given` TFLOP/s (0: not given). NaN and no source if neither
+// states them.
+struct Peak {
+  ProductRates rates;
+  std::string source;  // "NVIDIA H200 data sheet", "--peak-tflops"
+};
+[[nodiscard]] Peak peak_of(const Device& device, const OpsConfig& config, double given);
+
+// Throws UsageError if a case has matrix products in another arithmetic than GEMMs of `precision`:
+// --peak-tflops states one rate.
+void require_one_arithmetic(const OpsConfig& config, const Precision& precision, DeviceKind device);
+
+// Adds a warning if a case reached more than the rates that bound it. share: NaN if none is known.
+void warn_above_ceiling(CaseRecord& record, double share);
 
 }  // namespace paceline

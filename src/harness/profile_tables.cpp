@@ -300,6 +300,29 @@ void add_answers(CaseRecord& record, const ProfiledCase& profiled, const StepPro
   add_softmax(record, profile);
 }
 
+bool is_flash(std::string_view name) {
+  return name.find("flash_attention") != std::string_view::npos;
+}
+
+// The share of flash attention in the FLOPs of a row of "kernels" or "kernels/scopes".
+double flash_share(const Row& row, const std::vector<Row>& rows) {
+  if (find_column(row, "scope") == nullptr) {
+    return is_flash(value_in<std::string>(row, "operation")) ? 1 : 0;
+  }
+  const std::string within = value_in<std::string>(row, "scope") + "/";
+  double flops = 0;
+  for (const Row& other : rows) {
+    const std::string& scope = value_in<std::string>(other, "scope");
+    const bool is_within =
+        (scope + "/").starts_with(within) &&
+        value_in<std::int64_t>(other, "rank") == value_in<std::int64_t>(row, "rank");
+    if (is_within && is_flash(scope) && value_in<std::int64_t>(other, "operation") == 1) {
+      flops += value_in<double>(other, "flops");
+    }
+  }
+  return flops / value_in<double>(row, "flops");
+}
+
 }  // namespace
 
 void add_profile_to(CaseRecord& record, const ProfiledCase& profiled) {
@@ -341,15 +364,22 @@ void add_host_seconds(CaseRecord& record, const std::vector<std::string>& host_p
   }
 }
 
-void add_shares_of_ceilings(CaseRecord& record, const Ceiling& gemm, const Ceiling& copy) {
+void add_shares_of_ceilings(CaseRecord& record, const ProductCeilings& gemm, const Ceiling& copy) {
+  const double most_bytes = copy.is_reliable() ? copy.rate.median : NAN;
   for (Table& table : record.tables) {
     if (table.path != "kernels" && table.path != "kernels/scopes") continue;
-    for (const auto& [rate, share, ceiling] : {std::tuple("flops_per_s", "flops_share", &gemm),
-                                               std::tuple("bytes_per_s", "bytes_share", &copy)}) {
-      const auto& rates = std::get<std::vector<double>>(find_column(table.columns, rate)->data);
-      const double most = ceiling->is_reliable() ? ceiling->rate.median : NAN;
-      table.columns.push_back(column(share, rates, [most](double value) { return value / most; }));
+    std::vector<Row> rows;
+    for (std::size_t i = 0; i < length_of(table.columns.front()); ++i) {
+      rows.push_back(row_of(table.columns, i));
     }
+    table.columns.push_back(column("flops_share", rows, [&](const Row& row) {
+      const double flash = flash_share(row, rows);
+      const double most = gemm.is_reliable() ? gemm.rates().of(1, flash) : NAN;
+      return value_in<double>(row, "flops_per_s") / most;
+    }));
+    table.columns.push_back(column("bytes_share", rows, [&](const Row& row) {
+      return value_in<double>(row, "bytes_per_s") / most_bytes;
+    }));
   }
 }
 

@@ -34,7 +34,7 @@ void add_profile_to(CaseRecord& record, const ProfiledCase& profiled);
 void add_host_seconds(CaseRecord& record, const std::vector<std::string>& host_phases);
 
 // For a record with a profile: adds the ratios of the tables' rates to these ceilings; NaN for a
-// ceiling that is not reliable.
-void add_shares_of_ceilings(CaseRecord& record, const Ceiling& gemm, const Ceiling& copy);
+// ceiling that is not reliable. A scope with products of two ceilings has that of both together.
+void add_shares_of_ceilings(CaseRecord& record, const ProductCeilings& gemm, const Ceiling& copy);
 
 }  // namespace paceline

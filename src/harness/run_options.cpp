@@ -22,6 +22,12 @@ void declare_launch_options(OptionParser& p, RunOptions& run) {
           {1, max_seconds});
 }
 
+void declare_peak(OptionParser& p, double& tflops) {
+  p.value("--peak-tflops", tflops,
+          "dense TFLOP/s of the device in the cases' arithmetic, instead of the data sheet's",
+          {1e-6, 1e9});
+}
+
 void declare_run_options(OptionParser& p, RunOptions& run) {
   declare_launch_options(p, run);
   p.value("--output", run.output, "the result file, F.h5 [results/<experiment>-<time>.h5]");

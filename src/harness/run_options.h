@@ -38,6 +38,8 @@ struct RunOptions {
 void declare_run_options(OptionParser& p, RunOptions& run);
 // --device, --threads and --timeout.
 void declare_launch_options(OptionParser& p, RunOptions& run);
+// --peak-tflops; 0: not given.
+void declare_peak(OptionParser& p, double& tflops);
 // Throws UsageError for options that cannot be combined.
 void check_run_options(const RunOptions& run, const OptionParser& p);
 // Throws UsageError if the file of the option `output` is that of the option `input`, which it

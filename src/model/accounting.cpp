@@ -38,6 +38,15 @@ double feed_forward_flops(const Dims& d) { return 2 * d.R * 3 * d.D * d.F; }
 double square_flops(const Dims& d) { return 4 * d.B * d.T * d.T * d.D; }
 double head_flops(const Dims& d) { return 2 * d.R * d.D * d.V; }
 
+// The FLOPs of this many forward passes of the blocks' products with weights, of the head, and of
+// the T x T products.
+ProductFlops flops_of_passes(const Dims& d, double blocks, double head, double squares) {
+  return {.projections = d.L * projection_flops(d) * blocks,
+          .feed_forward = d.L * feed_forward_flops(d) * blocks,
+          .head = head_flops(d) * head,
+          .attention = d.L * square_flops(d) * squares};
+}
+
 // Bytes that one block's attention keeps besides qkv and its result.
 double attention_kept(const StepShape& s) {
   return attention_kept_bytes(
@@ -123,24 +132,19 @@ std::string kept_formula(const StepShape& s) {
 
 }  // namespace
 
-double model_flops(const StepShape& shape) {
-  const Dims d(shape);
-  const double block = projection_flops(d) + feed_forward_flops(d) + square_flops(d);
-  return (d.L * block + head_flops(d)) * (has_backward(shape.mode) ? 3 : 1);
+ProductFlops model_flops(const StepShape& shape) {
+  const double passes = has_backward(shape.mode) ? 3 : 1;
+  return flops_of_passes(Dims(shape), passes, passes, passes / 2);
 }
 
 ProductFlops step_flops(const StepShape& shape) {
-  const Dims d(shape);
   const bool backward = has_backward(shape.mode);
   const double again = backward && shape.recompute > 0 ? 1 : 0;
   const double passes = backward ? 3 : 1;
   const double squares = shape.attention == AttentionKind::flash
                              ? (1 + (backward ? attention_backward_factor : 0) + again) / 2
                              : passes + again;
-  return {.projections = d.L * projection_flops(d) * (passes + again),
-          .feed_forward = d.L * feed_forward_flops(d) * (passes + again),
-          .head = head_flops(d) * passes,
-          .attention = d.L * square_flops(d) * squares};
+  return flops_of_passes(Dims(shape), passes + again, passes, squares);
 }
 
 MemoryForm memory_form(const StepShape& shape) {

@@ -49,12 +49,14 @@ struct ProductFlops {
 };
 
 // Matrix-product FLOPs of one rank's step.
-// model_flops: forward 2 R (L (4 D^2 + 3 D F) + D V) + 4 L B T^2 D, with the full T x T matrix for
-// every attention kind; backward twice that.
-// step_flops: what the step executes. Recomputation adds one forward of the blocks; flash attention
-// skips the masked half of the T x T matrix, and its backward has 2.5 times its forward's FLOPs.
+// model_flops: what the mathematics needs, for MFU. Forward 2 R (L (4 D^2 + 3 D F) + D V) +
+// 2 L B T^2 D: of the T x T matrix the half that the causal mask leaves, for every attention kind.
+// Backward twice that.
+// step_flops: what the step executes, for predicted times. Naive and fused attention multiply the
+// whole T x T matrix; flash attention skips the masked half, and its backward has 2.5 times its
+// forward's FLOPs. Recomputation adds one forward of the blocks.
+[[nodiscard]] ProductFlops model_flops(const StepShape& shape);
 [[nodiscard]] ProductFlops step_flops(const StepShape& shape);
-[[nodiscard]] double model_flops(const StepShape& shape);
 
 // Bytes of one rank.
 struct MemoryForm {

@@ -20,6 +20,13 @@ double attention_flops(const AttentionShape& shape) {
   return 4 * scores(shape) * static_cast<double>(shape.head_dim) * (shape.causal ? 0.5 : 1);
 }
 
+double executed_attention_flops(AttentionKind kind, const AttentionShape& shape) {
+  if (kind == AttentionKind::flash) return (1 + attention_backward_factor) * attention_flops(shape);
+  AttentionShape whole = shape;
+  whole.causal = false;
+  return 3 * attention_flops(whole);
+}
+
 double attention_kept_bytes(AttentionKind kind, const Precision& precision,
                             const AttentionShape& shape) {
   return kind == AttentionKind::flash ? rows(shape) * bytes_of(precision.statistics)

@@ -12,6 +12,9 @@ namespace paceline {
 // causal. Backward is attention_backward_factor times that: 5 products instead of 2.
 inline constexpr double attention_backward_factor = 2.5;
 [[nodiscard]] double attention_flops(const AttentionShape& shape);
+// FLOPs that forward and backward execute. Naive and fused attention multiply the masked half too,
+// and keep the probabilities that flash attention computes again.
+[[nodiscard]] double executed_attention_flops(AttentionKind kind, const AttentionShape& shape);
 
 // Bytes kept for backward besides qkv and the result: the probabilities, or flash's logsumexp.
 [[nodiscard]] double attention_kept_bytes(AttentionKind kind, const Precision& precision,

@@ -126,9 +126,27 @@ def test_csv_has_the_exact_figures_of_the_file(path, spread):
     names = [f"{phase}_{one}_s" for phase in phases for one in spread.statistics]
     names += [name for name in expected if name.endswith(("_bytes", "_per_s"))]
     for name in names:
-        if name in expected:
+        if name in expected and name != "model_tflops_per_s":
             want = expected[name].astype(float).to_numpy()
             np.testing.assert_array_equal(np.sort(written[name].to_numpy(float)), np.sort(want))
+
+
+@pytest.mark.parametrize("name", ["model-sizes", "model-flash", "model-compile-peers"])
+def test_mfu_counts_half_of_causal_attention_and_never_exceeds_its_ceiling(name):
+    """Recomputed from the median steps, also of files that counted the whole T x T matrix."""
+    frame = results_of(reference(name)).frame
+    rows, d, f = frame["batch_size"] * frame["context"], frame["d_model"], frame["d_ff"]
+    forward = 2 * rows * frame["layers"] * (4 * d**2 + 3 * d * f)
+    forward += 2 * rows * d * frame["vocab"] + 2 * rows * frame["layers"] * frame["context"] * d
+    rate = forward * (1 + 2 * (frame["mode"] == "train-step")) / frame["step_median_s"] / 1e12
+    np.testing.assert_allclose(frame["model_tflops_per_s"], rate, rtol=1e-12)
+    for mfu, peak in (("mfu_measured", "gemm_ceiling"), ("mfu_datasheet", "datasheet")):
+        known = frame[mfu].notna()
+        want = rate / frame[f"{peak}_tflops_per_s"]
+        np.testing.assert_allclose(frame[mfu][known], want[known], rtol=1e-12)
+        assert (frame[mfu][known] <= 1).all()
+        split = frame.get("fp32_attention", pd.Series(index=frame.index)) == "bf16x3"
+        assert not (known & split).any()
 
 
 def test_the_published_files_stay_below_12_megabytes():

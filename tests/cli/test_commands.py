@@ -7,7 +7,7 @@ import h5py
 import numpy as np
 import pytest
 
-from result_files import summary
+from result_files import rows, summary
 
 CPU = ("--device", "cpu", "--threads", 1)
 TINY = ("model", "--size", "tiny", "--context", 8, *CPU, "--warmup", 1, "--steps", 6)
@@ -146,6 +146,36 @@ def test_dry_run_flops_follow_the_formula(paceline):
     assert f"{3 * forward / 1e9:.0f} G" in done.out
     (row,) = map(json.loads, paceline("model", "--dry-run", "--json").out.splitlines())
     assert row["predicted_flops"] == pytest.approx(3 * forward)
+
+
+def test_dry_run_counts_the_flops_that_an_attention_kernel_executes(paceline):
+    """Naive attention multiplies the masked half; flash multiplies q and k again in backward."""
+    line = ("attention", "--causal", "--context", 64, "--head-dim", 16, "--batch-size", 2)
+    done = paceline(*line, "--attention", "naive,fused,flash", "--dry-run", "--json")
+    found = [json.loads(row)["predicted_flops"] for row in done.out.splitlines()]
+    forward = 4 * 2 * 64**2 * 16
+    assert found == [3 * forward, 3 * forward, 3.5 * forward / 2]
+
+
+@pytest.mark.parametrize("experiment", ["model", "attention"])
+def test_a_given_peak_is_used_and_named(paceline, tmp_path, experiment):
+    size = ("--size", "tiny", "--vocab", 32) if experiment == "model" else ("--head-dim", 8)
+    line = (experiment, *size, "--context", 8, "--batch-size", 1, "--warmup", 0, "--steps", 1)
+    line += ("--attention", "flash", "--device", "cpu", "--threads", 1, "--output", "out.h5")
+    for options, peak, source in (((), np.nan, ""), (("--peak-tflops", 2.5), 2.5, "--peak-tflops")):
+        done = paceline(*line, *options, "--force")
+        assert done.code == 0, done.err
+        (row,) = rows(tmp_path / "out.h5")
+        assert row["datasheet_source"] == source
+        assert row["datasheet_tflops_per_s"] == pytest.approx(peak, nan_ok=True)
+        if experiment == "model":
+            share = row["model_tflops_per_s"] / peak
+            assert row["mfu_datasheet"] == pytest.approx(share, nan_ok=True)
+    assert "above_ceiling" not in row["warnings"]
+    done = paceline(*line, "--peak-tflops", 1e-6, "--force")
+    assert "warning: above_ceiling" in done.out
+    (row,) = rows(tmp_path / "out.h5")
+    assert "above_ceiling" in row["warnings"].split(",")
 
 
 def test_dry_run_counts_the_bytes_of_a_collective(paceline):

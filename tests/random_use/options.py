@@ -207,6 +207,8 @@ class Generator:
     def _attention_options(self, use: Use, head_dim: int, single: bool) -> None:
         o = use.options
         o["--attention"] = self._list(("naive", "fused", "flash"), 3, single)
+        if self.device == "cpu" and len(set(use.values("--precision"))) == 1:
+            self._maybe(use, 0.1, "--peak-tflops", (0.001, 989.4))
         if "flash" not in use.values("--attention"):
             return
         precisions = use.values("--precision")

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "model/attention_accounting.h"
+
 namespace paceline {
 namespace {
 
@@ -20,13 +22,32 @@ const MemoryLine* line_of(const std::vector<MemoryLine>& lines, const std::strin
 }
 
 TEST(AccountingTest, FlopsOfTheSmallModelByHand) {
-  // R = 512: 2 R (12 (4 768^2 + 3 768 3072) + 768 10000) + 4 12 4 128^2 768
-  const double forward =
-      2.0 * 512 * (12.0 * (4 * 589824 + 3 * 2359296) + 7680000) + 4.0 * 12 * 4 * 16384 * 768;
-  EXPECT_DOUBLE_EQ(model_flops(step_shape("small", Mode::forward)), forward);
-  EXPECT_DOUBLE_EQ(model_flops(step_shape("small", Mode::inference)), forward);
-  EXPECT_DOUBLE_EQ(model_flops(step_shape("small", Mode::forward_backward)), 3 * forward);
-  EXPECT_DOUBLE_EQ(model_flops(step_shape("small", Mode::train_step)), 3 * forward);
+  // R = 512: 2 R (12 (4 768^2 + 3 768 3072) + 768 10000) + 2 12 4 128^2 768
+  const double attention = 2.0 * 12 * 4 * 16384 * 768;
+  const double forward = 2.0 * 512 * (12.0 * (4 * 589824 + 3 * 2359296) + 7680000) + attention;
+  const auto total = [](Mode mode) { return model_flops(step_shape("small", mode)).total(); };
+  EXPECT_DOUBLE_EQ(total(Mode::forward), forward);
+  EXPECT_DOUBLE_EQ(total(Mode::inference), forward);
+  EXPECT_DOUBLE_EQ(total(Mode::forward_backward), 3 * forward);
+  EXPECT_DOUBLE_EQ(total(Mode::train_step), 3 * forward);
+  EXPECT_DOUBLE_EQ(model_flops(step_shape("small", Mode::train_step)).attention, 3 * attention);
+}
+
+TEST(AccountingTest, AModelsCausalAttentionCountsAsThatOfOneCall) {
+  const StepShape s = step_shape("medium", Mode::forward);
+  const AttentionShape heads{.batch = s.batch,
+                             .context = s.model.context,
+                             .heads = s.model.heads,
+                             .head_dim = s.model.head_dim(),
+                             .causal = true};
+  const auto layers = static_cast<double>(s.model.layers);
+  EXPECT_DOUBLE_EQ(model_flops(s).attention, layers * attention_flops(heads));
+  for (const AttentionKind kind :
+       {AttentionKind::naive, AttentionKind::fused, AttentionKind::flash}) {
+    StepShape whole = step_shape("medium", Mode::train_step);
+    whole.attention = kind;
+    EXPECT_DOUBLE_EQ(step_flops(whole).attention, layers * executed_attention_flops(kind, heads));
+  }
 }
 
 TEST(AccountingTest, RecomputationAddsTheBlocksForwardToTheStepOnly) {
@@ -35,8 +56,9 @@ TEST(AccountingTest, RecomputationAddsTheBlocksForwardToTheStepOnly) {
   s.recompute = 1;
   const double head = 2.0 * 512 * 768 * 10000;
   EXPECT_DOUBLE_EQ(step_flops(s).total(),
-                   plain + model_flops(step_shape("small", Mode::forward)) - head);
-  EXPECT_DOUBLE_EQ(model_flops(s), plain);
+                   plain + step_flops(step_shape("small", Mode::forward)).total() - head);
+  EXPECT_DOUBLE_EQ(model_flops(s).total(),
+                   model_flops(step_shape("small", Mode::train_step)).total());
 }
 
 TEST(AccountingTest, FlashSkipsMaskedScoresAndRecomputesTheOthersInBackward) {
@@ -47,7 +69,10 @@ TEST(AccountingTest, FlashSkipsMaskedScoresAndRecomputesTheOthersInBackward) {
     s.attention = AttentionKind::naive;
     const double naive = step_flops(s).total();
     s.attention = AttentionKind::flash;
-    EXPECT_DOUBLE_EQ(model_flops(s), naive);
+    const double needed = model_flops(s).total();
+    s.attention = AttentionKind::naive;
+    EXPECT_DOUBLE_EQ(model_flops(s).total(), needed);
+    s.attention = AttentionKind::flash;
     return (naive - step_flops(s).total()) / square;
   };
   EXPECT_NEAR(saved(Mode::forward), 0.5, 1e-9);

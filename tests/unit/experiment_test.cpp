@@ -34,6 +34,11 @@ class DeviceWithCeilings : public CpuDevice {
       const Precision& /*precision*/) const override {
     return 8 * tera;
   }
+  [[nodiscard]] DeviceInfo info() const override {
+    DeviceInfo info = CpuDevice::info();
+    info.name = "the CPU";
+    return info;
+  }
   // Allocates memory and holds it for the lifetime of the device.
   void hold(std::int64_t bytes, MemoryKind kind) {
     held_ = allocate({bytes / 4}, Dtype::f32, kind);
@@ -137,10 +142,10 @@ double seconds_of(const PhaseSamples& phase) {
 TEST(ModelExperimentTest, RatesCountTheTokensOfAllRanksAndTheFlopsOfTheModel) {
   TrainingOptions options = small_model();
   options.factors.replace("--recompute", "none,block");
-  // 2 B T (L (4 D^2 + 3 D F) + D V) + 4 L B T^2 D; backward takes twice as many FLOPs, and
+  // 2 B T (L (4 D^2 + 3 D F) + D V) + 2 L B T^2 D; backward takes twice as many FLOPs, and
   // recomputation does not count.
   const double forward =
-      2.0 * 3 * 8 * (2 * (4 * 256 + 3 * 16 * 32) + 16 * 31) + 4.0 * 2 * 3 * 64 * 16;
+      2.0 * 3 * 8 * (2 * (4 * 256 + 3 * 16 * 32) + 16 * 31) + 2.0 * 2 * 3 * 64 * 16;
   const auto records = run_model(
       3, options, [](int rank) { return std::make_unique<DeviceWithCeilings>(rank == 1 ? 2 : 4); });
   ASSERT_EQ(records[0].size(), 2U);
@@ -158,7 +163,33 @@ TEST(ModelExperimentTest, RatesCountTheTokensOfAllRanksAndTheFlopsOfTheModel) {
     EXPECT_DOUBLE_EQ(figure(record, "mfu_measured_high"), rate / (2 * tera) * 64 / 63);
     EXPECT_DOUBLE_EQ(figure(record, "datasheet_tflops_per_s"), 8);
     EXPECT_DOUBLE_EQ(figure(record, "mfu_datasheet"), rate / (8 * tera));
+    EXPECT_EQ(value_in<std::string>(record.summary, "datasheet_source"), "the CPU data sheet");
+    EXPECT_EQ(kinds_text(record.warnings).find("above_ceiling"), std::string::npos);
   }
+}
+
+TEST(ModelExperimentTest, AGivenPeakReplacesTheDataSheetS) {
+  TrainingOptions options = small_model();
+  options.peak_tflops = 16;
+  const CaseRecord record =
+      run_model(1, options, [](int) { return std::make_unique<DeviceWithCeilings>(2); })[0].at(0);
+  EXPECT_DOUBLE_EQ(figure(record, "datasheet_tflops_per_s"), 16);
+  EXPECT_EQ(value_in<std::string>(record.summary, "datasheet_source"), "--peak-tflops");
+  EXPECT_DOUBLE_EQ(figure(record, "mfu_datasheet"), figure(record, "model_tflops_per_s") / 16);
+}
+
+TEST(ModelExperimentTest, AStepAboveItsCeilingHasAWarning) {
+  TrainingOptions options = small_model();
+  options.peak_tflops = 1e-9;
+  const auto warnings_below = [&](double ceiling) {
+    const auto records =
+        run_model(1, options, [&](int) { return std::make_unique<DeviceWithCeilings>(ceiling); });
+    return kinds_text(records[0].at(0).warnings);
+  };
+  EXPECT_NE(warnings_below(2).find("above_ceiling"), std::string::npos) << "of the given peak";
+  options.peak_tflops = 0;
+  EXPECT_NE(warnings_below(1e-9).find("above_ceiling"), std::string::npos) << "as measured";
+  EXPECT_EQ(warnings_below(2).find("above_ceiling"), std::string::npos);
 }
 
 // Rank 1 holds an additional allocation of the kind optimizer_state throughout.
@@ -390,6 +421,8 @@ TEST(AttentionExperimentTest, TheFloorIsThatOfTheSlowestRank) {
                    flops / tera);
   EXPECT_DOUBLE_EQ(figure(record, "backward_tflops_per_s") * seconds_of(record.samples[1]),
                    2.5 * flops / tera);
+  EXPECT_DOUBLE_EQ(figure(record, "datasheet_tflops_per_s"), 8);
+  EXPECT_EQ(value_in<std::string>(record.summary, "datasheet_source"), "the CPU data sheet");
 }
 
 }  // namespace

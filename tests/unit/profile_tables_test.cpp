@@ -66,11 +66,42 @@ TEST(ProfileTablesTest, SharesAreRatesOverCeilings) {
   EXPECT_EQ(numbers(record, "kernels", "flops_per_s"), (std::vector<double>{200, 200}));
   const Ceiling gemm{.unit = "FLOP/s", .rate = {.median = 400, .ci_low = 399, .ci_high = 401}};
   const Ceiling wide{.unit = "bytes/s", .rate = {.median = 40, .ci_low = 10, .ci_high = 90}};
-  add_shares_of_ceilings(record, gemm, wide);
+  add_shares_of_ceilings(record, {gemm, gemm}, wide);
   EXPECT_EQ(numbers(record, "kernels", "flops_share"), (std::vector<double>{0.5, 0.5}));
   EXPECT_EQ(numbers(record, "kernels/scopes", "flops_share").front(), 0.5);
   EXPECT_TRUE(std::isnan(numbers(record, "kernels", "bytes_share").front()))
       << "the interval of the ceiling is too wide";
+}
+
+// Flash attention as bf16x3: three products at 2,700 FLOP/s, beside others at 400.
+TEST(ProfileTablesTest, FlashAttentionHasTheCeilingOfItsArithmetic) {
+  CaseRecord record;
+  record.tables = {
+      {"kernels",
+       {{"operation", "", std::vector<std::string>{"matmul", "flash_attention"}},
+        {"flops_per_s", "", std::vector<double>{200, 600}},
+        {"bytes_per_s", "", std::vector<double>{1, 1}}}},
+      {"kernels/scopes",
+       {{"rank", "", std::vector<std::int64_t>{0, 0, 0, 1}},
+        {"scope", "",
+         std::vector<std::string>{"forward", "forward/matmul", "forward/a/flash_attention",
+                                  "forward/a/flash_attention"}},
+        {"operation", "", std::vector<std::int64_t>{0, 1, 1, 1}},
+        {"flops", "", std::vector<double>{2200, 400, 1800, 1800}},
+        {"flops_per_s", "", std::vector<double>{220, 200, 600, 450}},
+        {"bytes_per_s", "", std::vector<double>{1, 1, 1, 1}}}}};
+  const auto ceiling = [](double rate) {
+    return Ceiling{.rate = {.median = rate, .ci_low = rate, .ci_high = rate}};
+  };
+  const Ceiling gemm = ceiling(400);
+  const Ceiling of_attention = ceiling(2700);
+  add_shares_of_ceilings(record, {gemm, of_attention, 3}, gemm);
+  EXPECT_EQ(numbers(record, "kernels", "flops_share"), (std::vector<double>{0.5, 600.0 / 900}));
+  // 400 FLOPs take a second at the ceiling, 1,800 two: 2,200 / 3.
+  const std::vector<double> want = {220 * 3 / 2200.0, 0.5, 600.0 / 900, 0.5};
+  for (std::size_t i = 0; i < want.size(); ++i) {
+    EXPECT_DOUBLE_EQ(numbers(record, "kernels/scopes", "flops_share").at(i), want[i]) << i;
+  }
 }
 
 TEST(ProfileTablesTest, HostTimesExistForThePhasesThatTheHostTimes) {

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <memory>
+#include <optional>
 
 #include "core/error.h"
 #include "experiments/attention/attention_record.h"
@@ -19,9 +20,11 @@ namespace {
 
 class AttentionCaseRun final : public CaseRun {
  public:
-  AttentionCaseRun(const AttentionCase& c, World& world, Device& device, const Ceiling& copy)
+  AttentionCaseRun(const AttentionCase& c, World& world, Device& device, const Ceiling& copy,
+                   double peak_tflops)
       : case_(c), world_(world), device_(device) {
     outcome_.copy_ceiling = copy.is_reliable() ? copy.rate.median : std::nan("");
+    outcome_.peak = peak_of(device, ops_config_of(c), peak_tflops);
   }
 
   // Loads the inputs, reserves all memory and checks the results.
@@ -66,8 +69,8 @@ class AttentionCaseRun final : public CaseRun {
 }  // namespace
 
 AttentionExperiment::AttentionExperiment(const FactorOptions<AttentionCase>& options, World& world,
-                                         Device& device)
-    : world_(world), device_(device), ceilings_(world, device) {
+                                         Device& device, double peak_tflops)
+    : world_(world), device_(device), ceilings_(world, device), peak_tflops_(peak_tflops) {
   set_cases(options.factors(), options.cases([&](AttentionCase& c) {
     complete_launch(c, world, device);
     return true;
@@ -78,7 +81,7 @@ Prediction AttentionExperiment::prediction(const AttentionCase& c) const {
   const AttentionShape shape = c.shape();
   const AttentionMemory memory =
       attention_memory(c.attention, c.precision, shape, c.device == DeviceKind::cpu);
-  return {.flops = attention_flops(shape) * (1 + attention_backward_factor),
+  return {.flops = executed_attention_flops(c.attention, shape),
           .bytes = attention_forward_bytes(c.precision, shape) +
                    attention_backward_bytes(c.precision, shape),
           .memory_bytes = memory.peak(),
@@ -92,6 +95,7 @@ void AttentionExperiment::check(const AttentionCase& c) const {
   if (c.launch == AttentionLaunch::graph && c.device == DeviceKind::cpu) {
     throw UsageError("--launch: graph needs a GPU; use direct on the CPU");
   }
+  if (peak_tflops_ > 0) require_one_arithmetic(ops_config_of(c), case_at(0).precision, c.device);
   require_a_case_that_runs(c);
 }
 
@@ -104,12 +108,16 @@ CaseRecord AttentionExperiment::measure(const AttentionCase& c, Progress& progre
   device_.trim();
   const Ceiling& copy = ceilings_.copy();
   std::vector<const Ceiling*> ceilings = {&copy};
-  if (c.profile > 0) ceilings.push_back(&ceilings_.gemm(c.precision));
-  AttentionCaseRun run(c, world_, device_, copy);
+  std::optional<ProductCeilings> gemm;
+  if (c.profile > 0) {
+    gemm.emplace(ceilings_.products(ops_config_of(c)));
+    for (const Ceiling* ceiling : gemm->all()) ceilings.push_back(ceiling);
+  }
+  AttentionCaseRun run(c, world_, device_, copy, peak_tflops_);
   CaseRecord record = measure_case(world_, device_, run, c, prediction(c), progress);
   if (record.samples.empty()) return record;
   record.tables.push_back(ceilings_table(ceilings));
-  if (c.profile > 0) add_shares_of_ceilings(record, *ceilings.back(), copy);
+  if (gemm) add_shares_of_ceilings(record, *gemm, copy);
   return record;
 }
 

@@ -10,8 +10,9 @@ namespace paceline {
 
 class AttentionExperiment final : public ExperimentOf<AttentionCase> {
  public:
-  // Throws UsageError for an option that applies to no case.
-  AttentionExperiment(const FactorOptions<AttentionCase>& options, World& world, Device& device);
+  // peak_tflops: 0 for the data sheet's. Throws UsageError for an option that applies to no case.
+  AttentionExperiment(const FactorOptions<AttentionCase>& options, World& world, Device& device,
+                      double peak_tflops = 0);
 
   [[nodiscard]] std::string name() const override { return "attention"; }
   [[nodiscard]] std::vector<ShownColumn> shown_columns() const override;
@@ -32,6 +33,7 @@ class AttentionExperiment final : public ExperimentOf<AttentionCase> {
   World& world_;
   Device& device_;
   Ceilings ceilings_;
+  double peak_tflops_;
 };
 
 }  // namespace paceline

@@ -14,6 +14,7 @@ class AttentionCommand final : public Command {
   void declare(OptionParser& p) override {
     declare_run_options(p, run_);
     factors_.declare(p);
+    declare_peak(p, peak_tflops_);
     factors_.check(attention_presets(), {});
     p.presets(attention_presets(), {});
   }
@@ -28,12 +29,13 @@ class AttentionCommand final : public Command {
   [[nodiscard]] ExitCode run(World* world, const std::string& line) override {
     const std::unique_ptr<Device> device = make_device(run_, *world).device;
     RunInfo info = describe_launch(*world, device->info(), line, "attention");
-    AttentionExperiment experiment(factors_, *world, *device);
+    AttentionExperiment experiment(factors_, *world, *device, peak_tflops_);
     return run_sweep(experiment, *world, std::move(info), run_);
   }
 
  private:
   FactorOptions<AttentionCase> factors_{attention_case_factors()};
+  double peak_tflops_ = 0;
 };
 
 }  // namespace

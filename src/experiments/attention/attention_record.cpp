@@ -44,7 +44,7 @@ void add_check(CaseRecord& record, World& world, const AttentionOutcome& outcome
   record.tables.push_back(check.take());
 }
 
-void add_rates(CaseRecord& record, const AttentionCase& c, double copy_ceiling) {
+void add_rates(CaseRecord& record, const AttentionCase& c, const AttentionOutcome& outcome) {
   const double flops = attention_flops(c.shape());
   const double in = attention_forward_bytes(c.precision, c.shape());
   const double out = attention_backward_bytes(c.precision, c.shape());
@@ -52,12 +52,17 @@ void add_rates(CaseRecord& record, const AttentionCase& c, double copy_ceiling) 
   const std::array<double, 3> work = {flops, backward, flops + backward};
   const std::array<double, 3> moved = {in, out, in + out};
   constexpr double tera = 1e12;
+  double fastest = 0;
   for (std::size_t p = 0; p < attention_phases.size(); ++p) {
     const std::string phase = attention_phases.at(p);
     const double seconds = summarize(max_over_ranks(record.samples[p].measured)).median;
     record.add(phase + "_tflops_per_s", work.at(p) / seconds / tera);
-    record.add(phase + "_bandwidth_floor_s", moved.at(p) / copy_ceiling);
+    record.add(phase + "_bandwidth_floor_s", moved.at(p) / outcome.copy_ceiling);
+    fastest = std::max(fastest, work.at(p) / seconds);
   }
+  record.add("datasheet_tflops_per_s", outcome.peak.rates.attention / tera);
+  record.add("datasheet_source", outcome.peak.source);
+  warn_above_ceiling(record, fastest / outcome.peak.rates.attention);
 }
 
 void add_tiles(CaseRecord& record, const std::string& pass, const FlashTiles& tiles) {
@@ -73,7 +78,7 @@ void add_attention(CaseRecord& record, World& world, const AttentionCase& c,
                    const AttentionOutcome& outcome) {
   add_check(record, world, outcome);
   if (world.rank() != 0) return;
-  add_rates(record, c, outcome.copy_ceiling);
+  add_rates(record, c, outcome);
   const AttentionMemory form =
       attention_memory(c.attention, c.precision, c.shape(), c.device == DeviceKind::cpu);
   record.add("saved_bytes", static_cast<double>(outcome.memory.saved));

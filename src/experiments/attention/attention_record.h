@@ -9,6 +9,7 @@
 #include "experiments/attention/attention_case.h"
 #include "experiments/attention/attention_check.h"
 #include "experiments/attention/attention_run.h"
+#include "harness/ceilings.h"
 #include "record/case_record.h"
 
 namespace paceline {
@@ -18,6 +19,7 @@ inline constexpr std::array<const char*, 3> attention_phases = {"forward", "back
 // One rank's results other than its samples.
 struct AttentionOutcome {
   double copy_ceiling = 0;  // bytes/s; NaN if its measurement is not reliable
+  Peak peak;
   AttentionBytes memory;
   FlashPlan flash;
   std::vector<OutputError> errors;

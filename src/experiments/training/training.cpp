@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "experiments/training/bucket_prediction.h"
@@ -15,25 +16,35 @@ namespace paceline {
 
 namespace {
 
-// gemm: the measured ceiling; datasheet: the vendor's peak, FLOP/s (NaN if none is stated). MFU is
-// NaN if the ceiling's measurement is not reliable.
-void add_rates_to(CaseRecord& record, const TrainingCase& c, const Ceiling& gemm,
-                  double datasheet) {
+// MFU is NaN if the ceilings' measurement is not reliable.
+void add_rates_to(CaseRecord& record, const TrainingCase& c, const ProductCeilings& gemm,
+                  const Peak& peak) {
   const double seconds = summarize(max_over_ranks(record.samples.back().measured)).median;
   const auto tokens = static_cast<double>(c.batch_size * c.context * c.ranks);
-  const double flops_per_second = model_flops(c.step_shape()) / seconds;
+  const ProductFlops flops = model_flops(c.step_shape());
+  const double flops_per_second = flops.total() / seconds;
+  const auto rate_of = [&](const ProductRates& rates) {
+    return rates.of(flops.total(), flops.attention);
+  };
+  const double ceiling = rate_of(gemm.rates());
+  const double low = rate_of(gemm.rates(&Summary::ci_low));
+  const double high = rate_of(gemm.rates(&Summary::ci_high));
+  const double datasheet = rate_of(peak.rates);
   constexpr double tera = 1e12;
   const double divisor = gemm.is_reliable() ? 1 : std::numeric_limits<double>::quiet_NaN();
+  const double mfu = flops_per_second / ceiling * divisor;
   record.add("tokens_per_s", tokens / seconds);
   record.add("model_tflops_per_s", flops_per_second / tera);
-  record.add("gemm_ceiling_tflops_per_s", gemm.rate.median / tera);
-  record.add("gemm_ceiling_ci_low_tflops_per_s", gemm.rate.ci_low / tera);
-  record.add("gemm_ceiling_ci_high_tflops_per_s", gemm.rate.ci_high / tera);
-  record.add("mfu_measured", flops_per_second / gemm.rate.median * divisor);
-  record.add("mfu_measured_low", flops_per_second / gemm.rate.ci_high * divisor);
-  record.add("mfu_measured_high", flops_per_second / gemm.rate.ci_low * divisor);
+  record.add("gemm_ceiling_tflops_per_s", ceiling / tera);
+  record.add("gemm_ceiling_ci_low_tflops_per_s", low / tera);
+  record.add("gemm_ceiling_ci_high_tflops_per_s", high / tera);
+  record.add("mfu_measured", mfu);
+  record.add("mfu_measured_low", flops_per_second / high * divisor);
+  record.add("mfu_measured_high", flops_per_second / low * divisor);
   record.add("datasheet_tflops_per_s", datasheet / tera);
+  record.add("datasheet_source", peak.source);
   record.add("mfu_datasheet", flops_per_second / datasheet);
+  warn_above_ceiling(record, std::fmax(mfu, flops_per_second / datasheet));
 }
 
 // Columns of means and standard deviations that at least one row has; not every mode has a
@@ -189,14 +200,13 @@ std::vector<CaseRecord> TrainingExperiment::measure_run(const TrainingCase& c,
 // The ceiling is measured after the first step of the process, so that this step is cold.
 void TrainingExperiment::add_rates(std::vector<CaseRecord>& records, const TrainingCase& c) {
   device_.trim();
-  const Ceiling& gemm = ceilings_.gemm(c.precision);
-  std::vector<const Ceiling*> ceilings = {&gemm};
+  const ProductCeilings gemm = ceilings_.products(c.ops_config());
+  std::vector<const Ceiling*> ceilings = gemm.all();
   if (c.profile > 0) ceilings.push_back(&ceilings_.copy());
   if (world_.rank() != 0) return;
-  constexpr double none = std::numeric_limits<double>::quiet_NaN();
-  const double datasheet = device_.datasheet_peak(c.precision).value_or(none);
+  const Peak peak = peak_of(device_, c.ops_config(), options_.peak_tflops);
   for (CaseRecord& record : records) {
-    add_rates_to(record, c, gemm, datasheet);
+    add_rates_to(record, c, gemm, peak);
     record.tables.push_back(ceilings_table(ceilings));
     if (c.profile > 0) add_shares_of_ceilings(record, gemm, *ceilings.back());
     if (options_.kind != TrainingKind::model && c.ranks == 1) {
@@ -268,15 +278,25 @@ std::vector<ShownColumn> TrainingExperiment::shown_columns() const {
   switch (options_.kind) {
     case TrainingKind::model: break;
     case TrainingKind::ddp:
-      return {{"communication_calls", "calls"}, {"sent_bytes", "sent"},
-              {"communication_share", "share"}, {"exposed_share", "exposed"},
-              {"tokens_per_s", "rate"},         {"mfu_measured", "MFU"},
-              {"peak_bytes", "peak"},           {"loss", "loss"}};
+      return {{"communication_calls", "calls"},
+              {"sent_bytes", "sent"},
+              {"communication_share", "share"},
+              {"exposed_share", "exposed"},
+              {"tokens_per_s", "rate"},
+              {"mfu_measured", "MFU"},
+              {"peak_bytes", "peak"},
+              {"skipped_steps", "skipped"},
+              {"loss", "loss"}};
     case TrainingKind::zero:
-      return {{"communication_calls", "calls"}, {"sent_bytes", "sent"},
-              {"exposed_share", "exposed"},     {"tokens_per_s", "rate"},
-              {"mfu_measured", "MFU"},          {"optimizer_state_bytes", "state"},
-              {"peak_bytes", "peak"},           {"loss", "loss"}};
+      return {{"communication_calls", "calls"},
+              {"sent_bytes", "sent"},
+              {"exposed_share", "exposed"},
+              {"tokens_per_s", "rate"},
+              {"mfu_measured", "MFU"},
+              {"optimizer_state_bytes", "state"},
+              {"peak_bytes", "peak"},
+              {"skipped_steps", "skipped"},
+              {"loss", "loss"}};
   }
   return {{"tokens_per_s", "rate"},
           {"model_tflops_per_s", "model"},
@@ -285,6 +305,7 @@ std::vector<ShownColumn> TrainingExperiment::shown_columns() const {
           {"datasheet_tflops_per_s", "datasheet"},
           {"mfu_datasheet", "MFU'"},
           {"peak_bytes", "peak"},
+          {"skipped_steps", "skipped"},
           {"loss", "loss"}};
 }
 
@@ -297,7 +318,7 @@ std::string TrainingExperiment::notes() const {
           "communication_total: the sum of the all_reduces' times; _exposed: from the end of "
           "backward to the end of the last all_reduce; share, exposed: over the step. {}. "
           "Gradients: of the mean loss over all ranks' rows, summed over ranks; loss: of rank "
-          "0's rows. MFU: model FLOPs over the GEMM ceiling{}{}",
+          "0's rows. MFU: model FLOPs (causal attention's halved) over the GEMM ceiling{}{}",
           sent,
           options_.predict.empty()
               ? ""
@@ -315,9 +336,10 @@ std::string TrainingExperiment::notes() const {
           sent, ceilings_.text());
   }
   constexpr const char* columns =
-      "model: FLOPs of a rank's step, forward 2 B T (L (4 D^2 + 3 D F) + D V) + 4 L B T^2 D, "
-      "backward twice that, over its time; MFU: that over the median rate of large GEMMs measured "
-      "in this run (ceiling); MFU': over the vendor's dense peak (datasheet), if one is stated";
+      "model: FLOPs of a rank's step, forward 2 B T (L (4 D^2 + 3 D F) + D V) + 2 L B T^2 D "
+      "(causal), backward twice that, over its time; MFU: that over the median rate of large GEMMs "
+      "measured in this run (ceiling; for attention in bf16x3 a third of bf16's); MFU': over the "
+      "vendor's dense peak or --peak-tflops (datasheet)";
   return columns + ceilings_.text();
 }
 

@@ -24,6 +24,7 @@ struct TrainingOptions {
   TrainingKind kind;
   FactorOptions<TrainingCase> factors;
   std::int64_t global_batch = 0;  // 0: not given
+  double peak_tflops = 0;         // 0: not given
   std::string dump;
   std::string predict;  // ddp: a file with /fit
 };

@@ -36,6 +36,9 @@ void TrainingExperiment::check(const TrainingCase& c) const {
   if (c.execution == Execution::compiled && c.device == DeviceKind::cpu) {
     throw UsageError("--exec: compiled needs a GPU; use eager on the CPU");
   }
+  if (options_.peak_tflops > 0) {
+    require_one_arithmetic(c.ops_config(), case_at(0).precision, c.device);
+  }
   require_a_case_that_runs(c);
   if (c.optimizer == OptimizerOrder::in_backward && c.precision.loss_scaling) {
     throw UsageError(

@@ -19,6 +19,7 @@ class TrainingCommand final : public Command {
     p.value("--global-batch", options_.global_batch,
             "sequences over all ranks, instead of --batch-size; ranks must divide it",
             {1, 1 << 20});
+    declare_peak(p, options_.peak_tflops);
     p.value("--dump", options_.dump,
             "HDF5 file for logits, loss and gradients of the first step and the final weights");
     if (options_.kind == TrainingKind::ddp) {
