@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/data_sheet.h"
 #include "core/error.h"
 #include "core/random.h"
 #include "cuda/attention/flash.h"
@@ -259,33 +260,8 @@ std::vector<double> CudaDevice::nvlinks() const {
 }
 
 std::optional<double> CudaDevice::datasheet_peak(const Precision& precision) const {
-  struct Datasheet {
-    std::string_view name;    // prefix of the device name
-    double half, tf32, fp32;  // dense TFLOP/s
-  };
-  // NVIDIA's datasheets for the SXM modules.
-  constexpr std::array<Datasheet, 4> sheets = {{{"NVIDIA H200", 989.4, 494.7, 66.9},
-                                                {"NVIDIA H100 80GB HBM3", 989.4, 494.7, 66.9},
-                                                {"NVIDIA A100-SXM4", 312, 156, 19.5},
-                                                {"NVIDIA B200", 2250, 1125, 75}}};
-  constexpr double tera = 1e12;
-  for (const Datasheet& sheet : sheets) {
-    if (!std::string_view(properties_.name).starts_with(sheet.name)) continue;
-    switch (precision.compute) {
-      case Dtype::bf16:
-      case Dtype::f16: return sheet.half * tera;
-      case Dtype::f32:
-        switch (precision.gemm) {
-          case GemmMath::exact: return sheet.fp32 * tera;
-          case GemmMath::tf32: return sheet.tf32 * tera;
-        }
-        break;
-      case Dtype::f64:
-      case Dtype::i32: break;
-    }
-    return std::nullopt;
-  }
-  return std::nullopt;
+  const DataSheet* sheet = data_sheet_of(properties_.name);
+  return sheet == nullptr ? std::nullopt : sheet->flops_per_s(precision);
 }
 
 }  // namespace paceline

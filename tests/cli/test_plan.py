@@ -92,7 +92,7 @@ def test_the_layout_states_its_ranks(paceline, fsdp, tensor):
 
 
 def test_hardware_by_options(paceline):
-    found = plan(paceline, "--memory", "40GB", "--peak", 100, "--link-bandwidth", "10GB")
+    found = plan(paceline, "--memory", "40GB", "--peak-tflops", 100, "--link-bandwidth", "10GB")
     assert found["layout"][0]["peak_flops_per_s"] == 1e14
     assert found["step_time"][0]["traffic_s"] == 0  # no memory bandwidth is known
 
@@ -202,7 +202,7 @@ def test_no_batch_is_compute_bound_if_tensor_parallel_collectives_take_longer(pa
 
 
 def test_an_unstated_memory_bandwidth_is_printed_as_unknown(paceline):
-    device = ("--memory", "80GB", "--peak", 1, "--link-bandwidth", "1GB")
+    device = ("--memory", "80GB", "--peak-tflops", 1, "--link-bandwidth", "1GB")
     done = paceline("plan", "--size", "tiny", *device)
     assert "bytes / unknown, activations" in done.out
     assert "inf" not in done.out.replace(",", " ").split()

@@ -53,7 +53,8 @@ PLANS: dict[str, Values | None] = {
     "--reshard": ("yes", "no"), "--blocks": ("transformer", "two-matrix"),
     "--ranks": (1, 2, 6, 1024), "--fsdp": (1, 3, 64), "--tp": (1, 2, 4),
     "--mesh-axes": ("1,1", "2,1"), "--hardware": ("h100", "h200", "a100", "b200", "tpu-v5p"),
-    "--memory": ("1MB", "80GB", "96GiB"), "--peak": (1, 989), "--link-bandwidth": ("1KB", "450GB"),
+    "--memory": ("1MB", "80GB", "96GiB"), "--peak-tflops": (1, 989),
+    "--link-bandwidth": ("1KB", "450GB"),
     "--utilization": (0.01, 0.5, 1), "--latency": (0, 10.5), "--preset": ("xxl",),
     "--ask": (
         "largest-batch,largest-context", "fewest-devices", "memory,kept-gathers", "gradient-dtype",

@@ -426,6 +426,22 @@ TEST(CalibrationTest, RatesAreThoseOfTheDevice) {
               1, 1e-6);
 }
 
+// The GPUs whose names contain those of others have rates of their own.
+TEST(CalibrationTest, ADeviceIsKnownByItsWholeName) {
+  for (const auto& [device, name, same] :
+       {std::tuple("NVIDIA H200", "h200", true), std::tuple("NVIDIA GH200 480GB", "h200", false),
+        std::tuple("NVIDIA H200 NVL", "h200", false), std::tuple("NVIDIA GB200", "b200", false),
+        std::tuple("NVIDIA H200 MIG 1g.18gb", "h200", false),
+        std::tuple("NVIDIA H100 PCIe", "h100", false),
+        std::tuple("NVIDIA L40S", "NVIDIA L40S", true), std::tuple("NVIDIA B200", "b200", true)}) {
+    std::vector<MeasuredStep> steps = plain_steps();
+    for (MeasuredStep& step : steps) step.plan.hardware.name = device;
+    PlanCase plan = step_of(ModelSize::xl, 512);
+    plan.hardware.name = name;
+    EXPECT_EQ(Calibration(steps, {}).other_devices(plan).empty(), same) << device;
+  }
+}
+
 TEST(CalibrationTest, ASeriesThatDiffersInWarmUpHasNoPrediction) {
   std::vector<MeasuredStep> series = {measured(step_of(ModelSize::small, 128)),
                                       measured(step_of(ModelSize::small, 128))};

@@ -15,6 +15,18 @@ TEST(HardwareTest, EveryDeviceOfTheTableHasASource) {
                UsageError);
 }
 
+TEST(HardwareTest, AttentionHasThePeakOfItsArithmetic) {
+  const auto peak = [](std::string_view device, std::string_view precision, Fp32Attention fp32) {
+    return hardware_named(device).attention_flops_per_s({.precision = precision_named(precision),
+                                                         .attention = AttentionKind::flash,
+                                                         .fp32_attention = fp32});
+  };
+  EXPECT_DOUBLE_EQ(peak("h200", "fp32", Fp32Attention::bf16x3), 989.4e12 / 3);
+  EXPECT_DOUBLE_EQ(peak("h200", "fp32", Fp32Attention::tf32), 494.7e12);
+  EXPECT_DOUBLE_EQ(peak("h200", "fp32", Fp32Attention::exact), 66.9e12);
+  EXPECT_DOUBLE_EQ(peak("h200", "bf16", Fp32Attention::bf16x3), 989.4e12);
+}
+
 TEST(HardwareTest, ADeviceWithoutAFigureIsRefusedByItsKey) {
   try {
     (void)parse_hardware(parse_toml("[x]\nmemory_GB = 1\nsource = \"none\"\n", "F.toml"));

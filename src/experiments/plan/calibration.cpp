@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cmath>
 
+#include "core/data_sheet.h"
 #include "core/ring.h"
 #include "experiments/plan/step_time.h"
 #include "measure/statistics.h"
@@ -21,12 +21,10 @@ std::string device_of(const PlanCase& plan) {
   return plan.hardware.name.empty() ? std::string(name_of(plan.step.device)) : plan.hardware.name;
 }
 
-// Whether `device` contains `name`, ignoring case: "NVIDIA H200" is the table's h200.
+// Whether `device` is that of the name: "NVIDIA H200" is the data sheets' h200.
 bool is_named(const std::string& device, const std::string& name) {
-  const auto same = [](unsigned char a, unsigned char b) {
-    return std::tolower(a) == std::tolower(b);
-  };
-  return std::search(device.begin(), device.end(), name.begin(), name.end(), same) != device.end();
+  const DataSheet* sheet = data_sheet_of(device);
+  return device == name || (sheet != nullptr && !name.empty() && sheet->name == name);
 }
 
 bool is_device(const std::string& device, const PlanCase& plan) {
@@ -39,7 +37,8 @@ WorkRates limits_of(const PlanCase& plan) {
   for (const Hardware& h : known_hardware()) {
     if (!is_named(device_of(plan), h.name) || !h.has_peak(plan.step.precision)) continue;
     limits.projection_flops_per_s = limits.feed_forward_flops_per_s = limits.head_flops_per_s =
-        limits.attention_flops_per_s = h.peak_flops_per_s(plan.step.precision);
+        h.peak_flops_per_s(plan.step.precision);
+    limits.attention_flops_per_s = h.attention_flops_per_s(plan.step.ops_config());
     limits.parameter_bytes_per_s = limits.activation_bytes_per_s = h.memory_bytes_per_s;
   }
   return limits;

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 
+#include "core/data_sheet.h"
 #include "core/error.h"
 #include "core/similar_name.h"
 #include "core/toml.h"
+#include "harness/ceilings.h"
 
 namespace paceline {
 
@@ -66,6 +68,22 @@ Hardware hardware_of(const TomlDocument& file, const TomlEntry& device) {
           .source = *text};
 }
 
+Hardware hardware_of(const DataSheet& sheet) {
+  const auto rate = [&](std::string_view precision) {
+    return sheet.flops_per_s(precision_named(precision));
+  };
+  return {.name = std::string(sheet.name),
+          .memory_gb = sheet.memory_gb,
+          .half_flops_per_s = rate("bf16"),
+          .tf32_flops_per_s = rate("tf32"),
+          .fp32_flops_per_s = rate("fp32"),
+          .memory_bytes_per_s = sheet.memory_gb_per_s * giga,
+          .link_bytes_per_s = sheet.link_gb_per_s * giga,
+          .network_bytes_per_s = sheet.network_gb_per_s * giga,
+          .node_devices = sheet.node_devices,
+          .source = std::string(sheet.source)};
+}
+
 std::optional<double> stated_peak(const Hardware& h, const Precision& precision) {
   if (size_of(precision.compute) == 2) return h.half_flops_per_s;
   return precision.gemm == GemmMath::exact ? h.fp32_flops_per_s : h.tf32_flops_per_s;
@@ -80,9 +98,15 @@ bool Hardware::has_peak(const Precision& precision) const {
 double Hardware::peak_flops_per_s(const Precision& precision) const {
   if (const auto peak = stated_peak(*this, precision)) return *peak;
   throw UsageError(
-      fmt::format("--hardware: {} has no stated peak for {}; give --peak or another "
+      fmt::format("--hardware: {} has no stated peak for {}; give --peak-tflops or another "
                   "--precision",
                   name, precision.name));
+}
+
+double Hardware::attention_flops_per_s(const OpsConfig& config) const {
+  const AttentionArithmetic arithmetic = attention_arithmetic(config, DeviceKind::cuda);
+  if (!has_peak(arithmetic.precision)) return peak_flops_per_s(config.precision);
+  return peak_flops_per_s(arithmetic.precision) / arithmetic.products;
 }
 
 double Hardware::bandwidth_bytes_per_s(std::int64_t devices, int rings) const {
@@ -100,20 +124,19 @@ std::vector<Hardware> parse_hardware(const TomlDocument& document) {
 }
 
 std::vector<Hardware> known_hardware() {
-  return parse_hardware(parse_toml(hardware_table(), "the table of hardware"));
+  std::vector<Hardware> all;
+  for (const DataSheet& sheet : data_sheets()) {
+    if (!sheet.name.empty()) all.push_back(hardware_of(sheet));
+  }
+  return all;
 }
 
 Hardware hardware_named(std::string_view name, const std::string& file) {
   std::vector<Hardware> all;
   if (!file.empty()) all = parse_hardware(read_toml(file));
-  try {
-    for (Hardware& known : known_hardware()) {
-      const auto same = [&](const Hardware& own) { return own.name == known.name; };
-      if (std::none_of(all.begin(), all.end(), same)) all.push_back(std::move(known));
-    }
-  } catch (const EnvironmentError& error) {
-    throw EnvironmentError(fmt::format(
-        "--hardware: {}; or give --memory, --peak and --link-bandwidth instead", error.what()));
+  for (Hardware& known : known_hardware()) {
+    const auto same = [&](const Hardware& own) { return own.name == known.name; };
+    if (std::none_of(all.begin(), all.end(), same)) all.push_back(std::move(known));
   }
   std::vector<std::string_view> names;
   for (const Hardware& h : all) {

@@ -1,6 +1,5 @@
 #pragma once
-// Peak rates and memory of devices, from the vendors' data sheets or from options. The table is
-// TOML text compiled into the program, so that an installed program needs no file.
+// Peak rates and memory of devices, from the vendors' data sheets, the user's file or options.
 
 #include <cstdint>
 #include <optional>
@@ -8,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/ops.h"
 #include "core/precision.h"
 #include "core/toml.h"
 
@@ -32,24 +32,23 @@ struct Hardware {
   std::string source;
 
   [[nodiscard]] bool has_peak(const Precision& precision) const;
-  // Throws UsageError naming --peak if the table has no figure for this precision.
+  // Throws UsageError naming --peak-tflops if the table has no figure for this precision.
   [[nodiscard]] double peak_flops_per_s(const Precision& precision) const;
+  // The peak of attention's products, whose arithmetic may be another.
+  [[nodiscard]] double attention_flops_per_s(const OpsConfig& config) const;
   // The rate in bytes/s of a ring of `devices` devices along one mesh axis. `rings` such rings run
   // concurrently; rings across nodes share the node's network cards.
   [[nodiscard]] double bandwidth_bytes_per_s(std::int64_t devices, int rings = 1) const;
 };
 
-// The devices of the compiled-in table, in its order. Throws EnvironmentError in a build without a
-// TOML library.
+// The devices of the data sheets that suffice for a plan, in their order.
 [[nodiscard]] std::vector<Hardware> known_hardware();
-// Looks a name up in the user's file of devices (empty: no file), then in the table. Throws
-// UsageError for an unknown name or an invalid file. In a build without a TOML library, throws
-// EnvironmentError that names the options which replace the table.
+// Looks a name up in the user's file of devices (empty: no file), then in the data sheets. Throws
+// UsageError for an unknown name or an invalid file.
 [[nodiscard]] Hardware hardware_named(std::string_view name, const std::string& file = {});
 
-// The compiled-in table, and the parser of such tables. The parser throws UsageError for a missing
-// key, a wrong type or a number out of range.
-[[nodiscard]] std::string_view hardware_table();
+// The devices of a file. Throws UsageError for a missing key, a wrong type or a number out of
+// range.
 [[nodiscard]] std::vector<Hardware> parse_hardware(const TomlDocument& document);
 
 }  // namespace paceline

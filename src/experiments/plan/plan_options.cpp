@@ -90,7 +90,7 @@ void PlanOptions::declare(OptionParser& p) {
              memory_text_ = t.front() + (has_unit ? "" : " bytes");
            },
            {.type = ValueType::size});
-  p.value("--peak", peak_tflops_, "dense TFLOP/s of a device, instead of the table's",
+  p.value("--peak-tflops", peak_tflops_, "dense TFLOP/s of a device, instead of the table's",
           {0.001, 1e9});
   p.value("--link-bandwidth", link_bandwidth_,
           "bytes/s that a device sends along one mesh axis, instead of the table's");
@@ -127,7 +127,7 @@ void PlanOptions::check(const OptionParser& p) {
 void PlanOptions::check_none_given(const OptionParser& p, const std::string& instead) const {
   std::vector<std::string> options = {
       "--preset",         "--blocks",      "--ranks",         "--fsdp",   "--tp",
-      "--mesh-axes",      "--hardware",    "--hardware-file", "--memory", "--peak",
+      "--mesh-axes",      "--hardware",    "--hardware-file", "--memory", "--peak-tflops",
       "--link-bandwidth", "--utilization", "--latency"};
   for (const Factor<TrainingCase>& f : factors_.factors()) options.push_back(f.option);
   for (const std::string& option : options) {
@@ -145,7 +145,7 @@ Hardware PlanOptions::hardware() const {
     h = hardware_named(hardware_name_, hardware_file_);
   } else {
     h.name = "custom";
-    h.source = "--memory, --peak and --link-bandwidth";
+    h.source = "--memory, --peak-tflops and --link-bandwidth";
   }
   if (memory_.bytes > 0) h.memory_gb = static_cast<double>(memory_.bytes) / giga;
   if (link_bandwidth_.bytes > 0) {
@@ -206,13 +206,16 @@ PlanCase PlanOptions::plan() const {
   const double bytes_per_s = plan.hardware.memory_bytes_per_s > 0
                                  ? plan.hardware.memory_bytes_per_s
                                  : std::numeric_limits<double>::infinity();
+  const bool given = peak_tflops_ > 0;
   const double flops_per_s =
-      utilization_ * (peak_tflops_ > 0 ? peak_tflops_ * tera
-                                       : plan.hardware.peak_flops_per_s(plan.step.precision));
+      utilization_ *
+      (given ? peak_tflops_ * tera : plan.hardware.peak_flops_per_s(plan.step.precision));
   plan.rates = {.projection_flops_per_s = flops_per_s,
                 .feed_forward_flops_per_s = flops_per_s,
                 .head_flops_per_s = flops_per_s,
-                .attention_flops_per_s = flops_per_s,
+                .attention_flops_per_s = given ? flops_per_s
+                                               : utilization_ * plan.hardware.attention_flops_per_s(
+                                                                    plan.step.ops_config()),
                 .parameter_bytes_per_s = bytes_per_s,
                 .activation_bytes_per_s = bytes_per_s};
   plan.latency_s = latency_us_ * micro;

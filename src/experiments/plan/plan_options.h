@@ -19,7 +19,7 @@ class PlanOptions {
   // Throws UsageError naming the first given option of the plan, which cannot be combined with
   // `instead`.
   void check_none_given(const OptionParser& p, const std::string& instead) const;
-  // Throws UsageError for an invalid layout, EnvironmentError if the hardware table cannot be read.
+  // Throws UsageError for an invalid layout, or for hardware that is unknown.
   [[nodiscard]] PlanCase plan() const;
 
  private:

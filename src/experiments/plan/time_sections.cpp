@@ -14,8 +14,8 @@ namespace paceline {
 
 namespace {
 
-// A rate is infinite if it is not known: --memory, --peak and --link-bandwidth replace the table
-// but do not give a memory bandwidth.
+// A rate is infinite if it is not known: --memory, --peak-tflops and --link-bandwidth replace the
+// table but do not give a memory bandwidth.
 std::string rate(double per_second) {
   return std::isinf(per_second) ? "unknown" : fmt::format("{:.4g}", per_second);
 }
