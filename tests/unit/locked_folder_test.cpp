@@ -274,7 +274,7 @@ TEST_F(LockedFolderTest, AFileSystemWithoutLocksIsWarnedOf) {
     {
       LockedFolder locked(folder(), 0);
       touch(folder() / "a.h5");
-      locked.remove({});
+      locked.remove({folder() / "a.h5"});
     }
     flock_error = 0;
     EXPECT_EQ(testing::internal::GetCapturedStderr(),
