@@ -46,8 +46,8 @@ TEST_F(CpuQuota, IsTheLeastOfTheGroupAndItsAncestors) {
   EXPECT_EQ(quota(), 1.5);
   write("user/cpu.max", "25000 50000");
   EXPECT_EQ(quota(), 0.5);
-  write("cpu.max", "max 100000");
-  EXPECT_EQ(quota(), 0.5);
+  write("user/cpu.max", "300000 100000");
+  EXPECT_EQ(quota(), 1.5);
 }
 
 // A container's namespace may hide its own path: the quota is at the top of what it sees.
