@@ -63,8 +63,9 @@ std::string why_not_opened(const std::filesystem::path& path) {
 }  // namespace
 
 bool File::lacks_locks(const std::filesystem::path& path) {
-  const char* use = std::getenv("HDF5_USE_FILE_LOCKING");
-  if (use != nullptr && std::string_view(use) == "FALSE") return false;  // HDF5 takes none
+  const char* given = std::getenv("HDF5_USE_FILE_LOCKING");
+  const std::string_view use = given == nullptr ? "" : given;
+  if (use == "FALSE" || use == "0") return false;  // HDF5 takes none
   const int error = lock_error(path);
   return error != 0 && error != EWOULDBLOCK;
 }
