@@ -29,5 +29,5 @@ done
 [ ${#submitted[@]} -gt 0 ] || exit 1
 all=$(IFS=: && echo "${submitted[*]}")
 submit analysis --dependency="afterany:$all" "$@" >/dev/null || failed=1
-echo "results: $PACELINE_RESULTS; state: jobs/status.sh $PACELINE_RESULTS"
+printf 'results: %s; state: jobs/status.sh %q\n' "$PACELINE_RESULTS" "$PACELINE_RESULTS"
 exit "$failed"

@@ -3,11 +3,12 @@
 # rates, and an archive of everything, FOLDER.tar.gz. Exits with the verdict's code.
 set -euo pipefail
 jobs=$(cd "$(dirname "$0")" && pwd)
-folder=$(realpath "${1:?the folder of the result files}")
+folder=$(realpath -- "${1:?the folder of the result files}")
 python=${PACELINE_PYTHON:-$jobs/../.venv/bin/python3}
 [ -x "$python" ] || python=python3
 
-compgen -G "$folder/*.h5" >/dev/null || { echo "finish.sh: no result file in $folder" >&2 && exit 2; }
+files=("$folder"/*.h5)
+[ -e "${files[0]}" ] || { echo "finish.sh: no result file in $folder" >&2 && exit 2; }
 
 code=0
 "$python" "$jobs/tables_and_figures.py" "$folder" || code=$?
@@ -16,6 +17,6 @@ code=0
 env | grep -E '^(SLURM_JOB|SLURM_CLUSTER|SBATCH_|CUDA_|NCCL_|OMPI_|PACELINE)' | sort \
   >"$folder/environment.txt" || true
 # 1: a file changed while it was read; a job may still write there
-tar -czf "$folder.tar.gz" -C "$(dirname "$folder")" "$(basename "$folder")" || [ $? = 1 ]
+tar -czf "$folder.tar.gz" --force-local -C "$(dirname "$folder")" -- "$(basename "$folder")" || [ $? = 1 ]
 echo "$folder.tar.gz"
 exit "$code"

@@ -5,6 +5,7 @@ set -euo pipefail
 
 jobs=${PACELINE_JOBS:?the folder of lib.sh}
 results=${PACELINE_RESULTS:-results}
+results=${results/#-/./-} # no command may take it for an option
 job=${PACELINE_JOB:-${SLURM_JOB_NAME:?neither under sbatch nor under workstation.sh}}
 tasks=${PACELINE_TASKS:-${SLURM_NTASKS:-1}} # ranks that the job has
 nodes=${SLURM_NNODES:-1}

@@ -4,6 +4,7 @@
 # many of its cases are done. Exits with 1 if one stopped, failed or was lost.
 set -euo pipefail
 folder=${1:-${PACELINE_RESULTS:-results}}
+folder=${folder/#-/./-}
 [ -d "$folder" ] || { echo "status.sh: there is no folder $folder" >&2 && exit 2; }
 shopt -s nullglob
 

@@ -3,7 +3,8 @@
 # prints the job's number. Results and logs are written to $PACELINE_RESULTS (results).
 set -euo pipefail
 PACELINE_JOBS=$(cd "$(dirname "$0")" && pwd)
-export PACELINE_JOBS PACELINE_RESULTS=${PACELINE_RESULTS:-results}
+PACELINE_RESULTS=${PACELINE_RESULTS:-results}
+export PACELINE_JOBS PACELINE_RESULTS=${PACELINE_RESULTS/#-/./-}
 
 . "$PACELINE_JOBS/common.sh"
 

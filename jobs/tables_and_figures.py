@@ -33,4 +33,4 @@ def run(folder: Path) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(run(Path(sys.argv[1])))
+    sys.exit(run(Path(sys.argv[1]).absolute()))

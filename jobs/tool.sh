@@ -6,6 +6,7 @@ rank=${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-${SLURM_PROCID:-0}}}
 # shellcheck disable=SC2034
 ranks=${OMPI_COMM_WORLD_SIZE:-${PMI_SIZE:-${SLURM_STEP_NUM_TASKS:-1}}}
 reports=${PACELINE_REPORTS:-.}
+reports=${reports/#-/./-}
 
 check_tool() { # TOOL PROGRAM ARGUMENT...
   local tool=$1

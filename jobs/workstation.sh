@@ -24,7 +24,8 @@ for argument; do
     *) selected+=("$argument") ;;
   esac
 done
-export PACELINE_RESULTS=${PACELINE_RESULTS:-$folder}
+PACELINE_RESULTS=${PACELINE_RESULTS:-$folder}
+export PACELINE_RESULTS=${PACELINE_RESULTS/#-/./-}
 [ ${#selected[@]} -gt 0 ] || selected=(machine collectives sizes warmup profile precision compile
   memory checkpointing attention flash ddp ddp_context ddp_long zero fsdp scaling scaling_nodes)
 

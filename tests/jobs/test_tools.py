@@ -52,6 +52,16 @@ def test_nsys_writes_a_report_per_rank_of_the_profiled_steps(tools, tmp_path, ra
     assert reports.is_dir()
 
 
+@pytest.mark.parametrize("name", ["-a b", "a[1]*"])
+def test_reports_in_a_folder_with_an_odd_name(tools, tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    for script in ("nsys.sh", "ncu.sh"):
+        done = run(script, "paceline", "model", "--profile=1", path=tools, PACELINE_REPORTS=name)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert any(f"{name}/rank0" in word for word in done.stdout.splitlines())
+    assert [path.name for path in tmp_path.iterdir() if path.name != "bin"] == [name]
+
+
 def test_ncu_accepts_one_rank_only(tools, tmp_path):
     command = ("paceline", "model", "--profile=1")
     done = run("ncu.sh", *command, path=tools, PACELINE_REPORTS=str(tmp_path))

@@ -98,6 +98,33 @@ def test_a_failed_sweep_is_reported_and_the_others_run(tmp_path: Path):
     assert re.search(r"memory +finished +6/6 ", rows["memory"])
 
 
+COPYING = """#!/bin/sh
+while [ "$1" != --output ]; do shift; done
+exec cp "$FILE" "$2"
+"""
+
+
+@pytest.mark.parametrize("name", ["-a b", "a[1]*: '$(id)\""])
+def test_folders_with_odd_names(tmp_path: Path, name: str):
+    program = tmp_path / "program"
+    program.write_text(COPYING)
+    program.chmod(0o755)
+    variables = {
+        "PACELINE_RESULTS": name,
+        "PACELINE": str(program),
+        "FILE": str(ROOT / "results/reference/attention-leaderboard-h200.h5"),
+    }
+    done = workstation(tmp_path, "--tiny", "attention", **variables)
+    assert (done.returncode, done.stderr) == (0, "")
+    results = tmp_path / name
+    assert {"attention.h5", "attention.md", "verdict.txt"} <= {p.name for p in results.iterdir()}
+    with tarfile.open(f"{results}.tar.gz") as archive:
+        assert f"{results.name}/attention.h5" in archive.getnames()
+    for arguments in ([], [name]):
+        status = run(JOBS / "status.sh", *arguments, cwd=tmp_path, **variables)
+        assert re.search(r"^attention +finished ", status.stdout, re.MULTILINE)
+
+
 def test_ctrl_c_keeps_finished_cases(tmp_path: Path):
     """Sends SIGINT to the whole process group, as a terminal does."""
     site = {
