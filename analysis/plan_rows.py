@@ -48,4 +48,5 @@ def is_number(name: str, _: Sequence[Value]) -> bool:
 def summary(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
     """The plan as one row."""
     whole = [tables[GROUP + name] for name in WHOLE if GROUP + name in tables]
-    return pd.concat(whole, axis=1) if whole else pd.DataFrame([{}])
+    found = pd.concat(whole, axis=1) if whole else pd.DataFrame([{}])
+    return found.loc[:, ~found.columns.duplicated()]

@@ -331,19 +331,22 @@ def from_rows(path: Path) -> Results:
         rows = json_rows.read(path)
     except OSError as error:
         raise unreadable(path, error) from None
-    tables = plan_rows.read(rows) if any(map(plan_rows.is_of_plan, rows)) else {}
-    experiment, frame = (
-        (plan_rows.EXPERIMENT, plan_rows.summary(tables)) if tables else peer_rows.read(path, rows)
-    )
-    return Results(
-        runs=[Run(path, experiment, "", "", "", "", complete=True)],
-        frame=with_columns(frame),
-        units={},
-        factors=in_order(peer_rows.factors(frame)),
-        samples=[Samples()] * len(frame),
-        case_tables=[{}] * len(frame),
-        file_tables=tables,
-    )
+    with as_written([path]):
+        tables = plan_rows.read(rows) if any(map(plan_rows.is_of_plan, rows)) else {}
+        experiment, frame = (
+            (plan_rows.EXPERIMENT, plan_rows.summary(tables))
+            if tables
+            else peer_rows.read(path, rows)
+        )
+        return Results(
+            runs=[Run(path, experiment, "", "", "", "", complete=True)],
+            frame=with_columns(frame),
+            units={},
+            factors=in_order(peer_rows.factors(frame)),
+            samples=[Samples()] * len(frame),
+            case_tables=[{}] * len(frame),
+            file_tables=tables,
+        )
 
 
 def with_columns(frame: pd.DataFrame) -> pd.DataFrame:

@@ -226,6 +226,11 @@ def test_numbers_for_texts_and_texts_for_numbers(planned, rows, tmp_path):
     main(["tables", str(planned(rows)), "--output", str(tmp_path / "t.md")])
 
 
+def test_a_field_of_two_sections(planned):
+    rows = [row | {"ranks": 2} for row in PLAN[:2]]
+    assert list(load([planned(rows)])[0].frame["ranks"]) == [2]
+
+
 @pytest.mark.parametrize("rows", [b"{", b"\xff", b'{"section": 1}\n{'])
 def test_what_is_no_json(tmp_path, rows):
     path = tmp_path / "odd.jsonl"
