@@ -62,7 +62,7 @@ def with_bandwidths(frame: pd.DataFrame) -> pd.DataFrame:
     """Other software's collectives have only times: their bandwidths as paceline defines its own,
     algorithm bandwidth as bytes over time, and bus bandwidth as that times the factor of the same
     collective on as many ranks."""
-    if not {"algbw_bytes_per_s", "busbw_bytes_per_s"} <= set(frame):
+    if not {"algbw_bytes_per_s", "busbw_bytes_per_s", "time_median_s"} <= set(frame):
         return frame
     algorithm = frame["algbw_bytes_per_s"].fillna(frame["bytes"] / frame["time_median_s"])
     factor = frame["busbw_bytes_per_s"] / frame["algbw_bytes_per_s"]
