@@ -48,6 +48,8 @@ def write(paths: Sequence[Path], target: Path, form: str, spread: Spread) -> lis
             for results in found
             for table in of(results, spread)
         ]
+    if not tables:
+        raise ResultError(f"{', '.join(map(str, paths))}: has nothing for a table")
     texts = [WRITERS[form](table) for table in tables]
     if form != "csv":
         write_text(target, "\n".join(texts))

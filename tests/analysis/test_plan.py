@@ -226,6 +226,14 @@ def test_numbers_for_texts_and_texts_for_numbers(planned, rows, tmp_path):
     main(["tables", str(planned(rows)), "--output", str(tmp_path / "t.md")])
 
 
+@pytest.mark.parametrize("name", ["t.csv", "t.md"])
+def test_a_plan_of_unknown_sections_has_no_table(planned, tmp_path, capsys, name):
+    path = planned([{"section": "other", "ranks": 2}])
+    with pytest.raises(SystemExit):
+        main(["tables", str(path), "--output", str(tmp_path / name)])
+    assert capsys.readouterr().err == f"analysis: {path}: has nothing for a table\n"
+
+
 def test_a_field_of_two_sections(planned):
     rows = [row | {"ranks": 2} for row in PLAN[:2]]
     assert list(load([planned(rows)])[0].frame["ranks"]) == [2]
