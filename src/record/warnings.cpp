@@ -44,8 +44,7 @@ std::string_view meaning_of(WarningKind kind) {
     case WarningKind::above_ceiling:
       return "matrix products ran faster than the ceiling measured in this run, the data sheet or "
              "--peak-tflops allows, so that one of them is wrong; measure again on an idle "
-             "machine, "
-             "or correct --peak-tflops";
+             "machine, or correct --peak-tflops";
   }
   return "";
 }
