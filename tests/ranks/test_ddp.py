@@ -110,7 +110,8 @@ def test_verify_0_verifies_nothing(paceline, tmp_path):
 @pytest.mark.parametrize(("limit", "says"), [("40MB", "--verify: "), ("20MB", "rank 0: about ")])
 def test_a_verified_model_that_does_not_fit(paceline, tmp_path, limit, says):
     """Either the whole batch does not fit, or the rows of a rank."""
-    line = (*TINY, "--verify", "--context", 128, "--steps", 1, "--memory-limit", limit)
+    shape = ("--context", 16, "--batch-size", 32)
+    line = (*TINY, "--verify", *shape, "--steps", 1, "--memory-limit", limit)
     done = paceline(*line, ranks=2)
     assert done.code == 0, done.err
     (row,) = rows(tmp_path / "out.h5")
