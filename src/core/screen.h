@@ -23,12 +23,14 @@ void write_to(std::FILE* stream, fmt::format_string<Args...> format, Args&&... a
 inline std::FILE* screen = stdout;
 
 // Moves `screen` to a descriptor of its own, and standard output to stderr: there goes what
-// libraries print, such as NCCL with NCCL_DEBUG. Children do not inherit the descriptor.
+// libraries print, such as NCCL with NCCL_DEBUG; by whole lines, between which ours stand. Children
+// do not inherit the descriptor.
 inline void keep_screen_for_ourselves() {
   const int kept = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
   std::FILE* const own = kept < 0 ? nullptr : fdopen(kept, "w");
   if (own == nullptr) return;
   dup2(STDERR_FILENO, STDOUT_FILENO);
+  std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);
   screen = own;
 }
 

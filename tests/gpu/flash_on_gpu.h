@@ -155,6 +155,14 @@ class FlashOnGpu : public ::testing::TestWithParam<Arithmetic> {
     return result(out);
   }
 
+  Inputs halved(const FlashShape& s) {
+    Inputs in = inputs(s);
+    Values qkv = read(*gpu, *gpu_ops, in.qkv);
+    for (double& x : qkv) x /= 2;
+    in.qkv = write(*gpu, *gpu_ops, packed(s), s.dtype, qkv);
+    return in;
+  }
+
   // Inputs for which the scores of every third row with the n-th 64 keys, counted from the last,
   // are raised by higher(n). The raise is in the last dimension, so that the products of the other
   // dimensions are not added to a large sum.

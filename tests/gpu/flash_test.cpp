@@ -28,9 +28,14 @@ TEST_P(FlashOnGpu, a_long_sequence) {
 }
 
 // A grid's second dimension does not take all heads, so a call has two launches.
+// Inputs are halved: the largest scores of 350,000 rows of normal inputs round by more than the
+// tolerance of logsumexp.
 TEST_P(FlashOnGpu, more_heads_than_a_grid_takes) {
-  check(shape(70'000, 5, 1, 16, true));
-  check(shape(2'100, 3, 32, 16, false));
+  for (const FlashShape& s : {shape(70'000, 5, 1, 16, true), shape(2'100, 3, 32, 16, false)}) {
+    SCOPED_TRACE(describe(s));
+    const Inputs in = halved(s);
+    compare(s, run(s, in), expected(s, in));
+  }
 }
 
 // The kernel loops over keys from the last to the first. In every third row the scores of 64 keys
