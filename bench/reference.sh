@@ -16,8 +16,8 @@ run model-checkpointing 1 model --preset checkpointing
 run model-compile 1 model --preset compile
 run model-profile 1 model --size 2.7b --context 1024 --batch-size 16 --precision bf16 \
   --attention flash --exec eager,compiled --timing step --warmup 20 --steps 20 --profile 10
-# The four contexts of nsys_profile; three steps of each, so that the file stays below 2 MB.
-run model-profile-sizes 1 model --preset profile --profile 3
+# The four contexts of nsys_profile; one step of each, so that the file stays below 2 MB.
+run model-profile-sizes 1 model --preset profile --profile 1
 # The model of the course's second write-up on compilation.
 run model-compile-512 1 model --d-model 512 --d-ff 2048 --layers 6 --heads 8 --context 512 \
   --exec eager,compiled --timing step --mode forward,forward-backward,train-step
