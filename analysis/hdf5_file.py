@@ -11,7 +11,7 @@ from .formatting import printable
 
 NO_LOCKS = (ENOLCK, ENOSYS, EOPNOTSUPP)
 NOT_CLOSED = "h5clear"  # these words are in HDF5's messages
-NO_FILTER = ("filter", "plugin")
+NO_FILTER = ("is not registered", "plugin")
 
 
 def open_hdf5(path: Path) -> h5py.File:

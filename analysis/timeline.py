@@ -152,8 +152,9 @@ def checked(path: Path, group: h5py.Group, kind: str) -> pd.DataFrame:
             raise ResultError(f"{place} has texts for numbers, or numbers for texts")
         if name in NUMBERS[kind]:
             most = LONGEST if name in TIMES else np.finfo(float).max
-            if wrong := [value for value in table[name] if not -most <= value <= most]:
-                raise ResultError(f"{place} has {wrong[0]}")
+            wrong = table[name][~table[name].between(-most, most)]
+            if len(wrong):
+                raise ResultError(f"{place} has {wrong.iloc[0]}")
     return table
 
 

@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "core/blas_kernels.h"
@@ -73,8 +74,10 @@ Gpus find_gpus(World& world) {
 // Whether this node has a GPU, or the user has chosen one.
 bool expects_gpu() {
   const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  const std::string_view chosen = visible != nullptr ? visible : "";
+  if (chosen == "-1") return false;  // hides all GPUs
   const std::vector<AttachedDevice> devices = host_links().devices;
-  return (visible != nullptr && *visible != '\0') ||
+  return !chosen.empty() ||
          std::ranges::any_of(devices, [](const auto& device) { return device.kind == "gpu"; });
 }
 

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <omp.h>
 
-#include <system_error>
+#include <exception>
 
 #include "core/error.h"
 
@@ -12,12 +12,12 @@ namespace paceline {
 HeldThreads::HeldThreads(int count) {
   try {
     for (int i = 0; i < count; ++i) threads_.emplace_back([this] { released_.wait(); });
-  } catch (const std::system_error&) {
+  } catch (const std::exception&) {
     released_.count_down();
     throw EnvironmentError(fmt::format(
         "--threads: a rank needs {} threads, of which the system starts {}; use fewer, or raise "
-        "the "
-        "limits of processes (ulimit -u, pids.max of the control group) and of memory (ulimit -v)",
+        "the limits of processes (ulimit -u, pids.max of the control group) and of memory (ulimit "
+        "-v)",
         count, threads_.size()));
   }
 }

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <string_view>
 #include <utility>
@@ -313,10 +312,9 @@ double flash_share(const Row& row, const std::vector<Row>& rows) {
   double flops = 0;
   for (const Row& other : rows) {
     const std::string& scope = value_in<std::string>(other, "scope");
-    const bool is_within =
-        (scope + "/").starts_with(within) &&
-        value_in<std::int64_t>(other, "rank") == value_in<std::int64_t>(row, "rank");
-    if (is_within && is_flash(scope) && value_in<std::int64_t>(other, "operation") == 1) {
+    if (is_flash(scope) && value_in<std::int64_t>(other, "operation") == 1 &&
+        value_in<std::int64_t>(other, "rank") == value_in<std::int64_t>(row, "rank") &&
+        (scope + "/").starts_with(within)) {
       flops += value_in<double>(other, "flops");
     }
   }

@@ -129,7 +129,8 @@ class Sweep {
   [[nodiscard]] bool is_done(std::size_t i) {
     const bool others = process_ && experiment_.run_of(i) != process_->run;
     const ResultFile::Kept which = others ? ResultFile::Kept::any : ResultFile::Kept::finished;
-    const bool kept = is_root() && results_->keep(i, ids_[i], which);
+    bool kept = false;
+    collectively(world_, [&] { kept = is_root() && results_->keep(i, ids_[i], which); });
     return !world_.broadcast(kept ? "kept" : "", 0).empty() || others;
   }
 

@@ -249,7 +249,7 @@ void SweepResults::show(std::size_t index, Row row) {
   rows_.push_back({index, std::move(row)});
 }
 
-// The text below the table: why measuring ended, and warnings.
+// The text below the table: why measuring ended, warnings, and the device.
 std::string SweepResults::remarks() const {
   const std::vector<std::string> names = display_names(experiment_);
   std::vector<std::pair<std::string, std::string>> warned;

@@ -38,11 +38,15 @@ std::string to_text(const Value& value) {
 
 bool is_case_id(std::string_view text) {
   constexpr std::size_t longest = 200;  // leaves room for the suffixes of file names
-  const std::string_view hash = text.substr(text.size() - std::min(text.size(), hash_digits));
-  return hash.size() == hash_digits && text.size() <= longest && !text.starts_with('.') &&
+  return !text.empty() && text.size() <= longest && !text.starts_with('.') &&
          !text.starts_with('-') &&
-         hash.find_first_not_of("0123456789abcdef") == std::string_view::npos &&
          std::all_of(text.begin(), text.end(), [](char c) { return is_kept(c) || c == '-'; });
+}
+
+bool ends_in_case_hash(std::string_view text) {
+  const std::string_view hash = text.substr(text.size() - std::min(text.size(), hash_digits));
+  return hash.size() == hash_digits &&
+         hash.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
 void Case::set(std::string_view name, Value value) {

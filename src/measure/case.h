@@ -24,6 +24,8 @@ struct FactorNote {
 
 // Whether `text` has the form of a Case::id(): a plain file name.
 [[nodiscard]] bool is_case_id(std::string_view text);
+// Whether `text` ends as a Case::id() does; names that people give seldom do.
+[[nodiscard]] bool ends_in_case_hash(std::string_view text);
 
 class Case {
  public:

@@ -67,6 +67,7 @@ void require_matrix(const std::filesystem::path& file, const BatchShape& shape, 
 
 hdf5::Dataset matrix_of(const std::filesystem::path& file, const hdf5::File& h5,
                         const std::string& name) {
+  h5.refuse_external_link(name);
   hdf5::Dataset dataset = h5.dataset(name);
   if (dataset.dims().size() != 2 || dataset.type_class() != H5T_INTEGER) {
     refuse_tokens(file, fmt::format("holds '{}', which must be integers [rows, columns]", name));

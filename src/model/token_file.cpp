@@ -85,12 +85,14 @@ std::string_view value_of(std::string_view header, std::string_view key) {
   return header;
 }
 
+bool among(std::string_view letters, char c) { return letters.find(c) != letters.npos; }
+
 // "(5, 4), ..." -> 5, 4
 std::vector<std::int64_t> shape_of(std::string_view text) {
   std::vector<std::int64_t> shape;
   text = text.substr(0, text.find(')'));
   for (const char* at = text.data(); at < text.data() + text.size();) {
-    std::int64_t extent = 0;
+    std::uint32_t extent = 0;  // as many rows and columns as any file holds
     const auto [end, error] = std::from_chars(at, text.data() + text.size(), extent);
     if (error == std::errc()) shape.push_back(extent);
     at = std::max(end, at + 1);
@@ -151,8 +153,8 @@ bool TokenFile::read_npy(std::string_view head) {
   const std::string_view quoted = text.substr(std::min<std::size_t>(1, text.size()));
   const std::string_view dtype = quoted.substr(0, quoted.find('\''));  // "<u2", "|i1"
   const std::string_view order = dtype.size() == 3 && dtype[2] == '1' ? "|<" : "<";
-  if (dtype.size() != 3 || order.find(dtype[0]) == order.npos || !strchr("iu", dtype[1]) ||
-      !strchr("1248", dtype[2])) {
+  if (dtype.size() != 3 || order.find(dtype[0]) == order.npos || !among("iu", dtype[1]) ||
+      !among("1248", dtype[2])) {
     refuse_tokens(file_, fmt::format("holds NPY of dtype {}; tokens are little-endian integers, "
                                      "such as '<u2'",
                                      text.empty() ? "none" : text.substr(0, text.find(','))));

@@ -73,6 +73,7 @@ void read_weights(const std::filesystem::path& file, F&& read) {
   const CrashReport report("--load-weights: " + file.string());
   try {
     const hdf5::File h5 = hdf5::File::open(file);
+    h5.refuse_external_link("weights");
     read(h5.group(h5.has("weights") ? "weights" : "/"));
   } catch (const Hdf5Error& error) {
     refuse_weights(file, std::string("cannot be read: ") + error.what());
@@ -112,6 +113,7 @@ void check_weights_file(const std::filesystem::path& file, const ModelConfig& co
     std::set<std::string> wanted;
     for_each_view(Transformer::entries(config), [&](const auto&, const ParameterView& view) {
       if (!group.has(view.name)) refuse_weights(file, "lacks the tensor '" + view.name + "'");
+      group.refuse_external_link(view.name);
       const hdf5::Dataset dataset = group.dataset(view.name);
       const hdf5::Dims shape = dims_of(view.shape);
       if (dataset.dims() != shape) {
@@ -169,7 +171,7 @@ void Dump::check_writable(const std::filesystem::path& file, bool replace) {
     throw UsageError("--dump: " + file.string() + " exists; --force replaces it");
   }
   const std::filesystem::path probe = temporary_of(target_of(file));
-  const int descriptor = open(probe.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+  const int descriptor = open(probe.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
   if (descriptor < 0) {
     throw UsageError(
         fmt::format("--dump: cannot write {} ({}); name a file in a folder that exists",

@@ -9,8 +9,8 @@
 
 namespace paceline {
 
-// While it exists, a crash of this process prints "paceline: ...: HDF5 crashes: ..." with the
-// file's name and ends the process with ExitCode::usage. One at a time.
+// While it exists, a crash of this process prints "paceline: FILE crashes HDF5: it is damaged" and
+// ends it with ExitCode::usage. One at a time.
 class CrashReport : NonCopyable {
  public:
   explicit CrashReport(std::string_view file);  // with its option: "--tokens: t.h5"

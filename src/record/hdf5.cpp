@@ -264,6 +264,10 @@ bool Group::is_external_link(const std::string& name) const {
   return info.type == H5L_TYPE_EXTERNAL;
 }
 
+void Group::refuse_external_link(const std::string& name) const {
+  if (is_external_link(name)) throw Hdf5Error("it has links to other files: copy them into it");
+}
+
 Group Group::make_group(const std::string& path) const {
   for (const std::string& part : prefixes(path)) {
     if (has(part)) continue;

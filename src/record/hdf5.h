@@ -148,6 +148,7 @@ class Group : public Object {
   [[nodiscard]] Group make_group(const std::string& path) const;
   [[nodiscard]] bool is_group(const std::string& name) const;
   [[nodiscard]] bool is_external_link(const std::string& name) const;  // to another file
+  void refuse_external_link(const std::string& name) const;            // throws Hdf5Error
   // In order of creation, or sorted if the file's writer recorded no order.
   [[nodiscard]] std::vector<std::string> names() const;
 

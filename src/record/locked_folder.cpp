@@ -10,7 +10,6 @@
 #include <cerrno>
 #include <chrono>
 #include <string>
-#include <string_view>
 #include <system_error>
 #include <thread>
 #include <utility>

@@ -108,7 +108,7 @@ ResultFile::ResultFile(const fs::path& path, Existing existing, const std::strin
       break;
     case Existing::replace:
       for (const fs::path& file : cases) {
-        if (is_case_id(file.stem().string())) remove_file(file);
+        if (ends_in_case_hash(file.stem().string())) remove_file(file);
       }
       replaces_ = fs::exists(path_);
       break;

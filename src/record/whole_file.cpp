@@ -16,7 +16,8 @@ namespace {
 
 // Writes all bytes to a new file and flushes them to disk; returns errno, or 0.
 int write_bytes(const fs::path& path, std::string_view bytes) {
-  const int descriptor = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  const int descriptor =
+      open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
   if (descriptor < 0) return errno;
   int error = 0;
   while (!bytes.empty() && error == 0) {

@@ -236,20 +236,25 @@ def test_a_sweep_without_measured_cases_is_shown_or_refused(
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{", "[1]\n", '{"a": 1}\n'], ids=["empty", "no JSON", "a list", "other keys"]
-)
-def test_jsonl_files_that_are_no_rows_are_refused(tmp_path, capsys, text):
+    ("text", "says"),
+    [
+        ("", "has no rows of bench/peers/"), ("{", "line 1: is not JSON"),
+        ("[1]\n", "line 1: is not an object"), ('{"a": 1}\n', "has no rows of bench/peers/"),
+    ],
+)  # fmt: skip
+def test_jsonl_files_that_are_no_rows_are_refused(tmp_path, capsys, text, says):
     path = tmp_path / "rows.jsonl"
     path.write_text(text)
     with pytest.raises(SystemExit):
         main(["tables", str(path), "--output", str(tmp_path / "t.md")])
-    assert "not rows of bench/peers/" in capsys.readouterr().err
+    assert f"{path}: {says}" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("median", ["NaN", "-1.0", "Infinity", '"fast"'])
+@pytest.mark.parametrize("median", ["NaN", "-1", "Infinity", '"fast"'])
 def test_a_median_of_jsonl_that_is_no_time_is_refused(tmp_path, capsys, median):
     path = tmp_path / "rows.jsonl"
-    row = '{"software": "paceline", "variant": "eager", "size": "xl", "status": "%s", '
+    row = '{"software": "paceline", "variant": "eager", "size": "xl", "context": 8, '
+    row += '"batch_size": 4, "status": "%s", '
     row += '"step_median_s": %s}\n'
     path.write_text(row % ("ok", 0.1) + row % ("oom", "NaN") + row % ("ok", median))
     with pytest.raises(SystemExit) as stopped:

@@ -433,4 +433,4 @@ def test_forward_is_told_by_the_clocks_that_timed_it():
     (first_of_one, *_) = profile.section(load([by_events])).sentences
     assert "16, bf16, flash attention, eager: forward takes 193.7 ms by events" in first_of_one
     (first_of_two, *_) = profile.section(load([by_events, by_all])).sentences
-    assert "forward takes 80.72 ms by the host's clock, 80.94 ms by events" in first_of_two
+    assert "forward takes 650.0 ms by the host's clock, 650.6 ms by events" in first_of_two

@@ -16,14 +16,16 @@ SWEEP = (
     "model", "--size", "tiny", "--vocab", 64, "--device", "cpu", "--threads", 1, "--warmup", 0,
     "--context", ",".join(map(str, CONTEXTS)), "--quiet", "--output", "out.h5",
 )  # fmt: skip
-SLOW = (*SWEEP, "--min-time", 0.4, "--steps", 2)
+SLOW = (*SWEEP, "--min-time", 1.5, "--steps", 2)
 
 
 @contextlib.contextmanager
 def suspended(run):
     os.kill(run.pid, signal.SIGSTOP)
-    yield
-    os.kill(run.pid, signal.SIGCONT)
+    try:
+        yield
+    finally:
+        os.kill(run.pid, signal.SIGCONT)
 
 
 def end_of(run):

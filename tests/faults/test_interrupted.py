@@ -65,10 +65,10 @@ def processor_seconds(processes):
     return [(int(user) + int(system)) / os.sysconf("SC_CLK_TCK") for user, system in ticks]
 
 
-@pytest.mark.parametrize(("context", "alone", "steps"), [(LONG, False, 1000), (128, True, 100)])
-def test_a_stop_signal_ends_verify(tmp_path, launch, context, alone, steps):
-    """While all ranks train, or while rank 0 trains alone, which takes longer."""
-    verify = ("--context", context, "--batch-size", 4, "--steps", 1, "--verify", steps)
+@pytest.mark.parametrize("alone", [False, True])
+def test_a_stop_signal_ends_verify(tmp_path, launch, alone):
+    """While all ranks train, or while rank 0 trains alone; each takes longer than the test."""
+    verify = ("--context", 16, "--batch-size", 4, "--steps", 1, "--verify", 3000)
     run = launch(2, "ddp", *MODEL, *CPU, *verify, "--output", "out.h5")
     wait_until(lambda: (tmp_path / "out.h5.cases").exists())
     ranks = ranks_of(run)

@@ -1,5 +1,6 @@
 """Environments in which people start the program, for random command lines."""
 
+import atexit
 import os
 from dataclasses import dataclass, field
 from functools import cache
@@ -37,6 +38,7 @@ def quota_group() -> Path | None:
         (group / limit).write_text(value)
     except OSError:
         return None
+    atexit.register(group.rmdir)
     return group if os.access(group / "cgroup.procs", os.W_OK) else None
 
 

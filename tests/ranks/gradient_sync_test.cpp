@@ -124,8 +124,8 @@ void DataParallel::train(const ToyDesign& design, const StrategyConfig& config) 
     single.forward_backward(all.x, all.y, alone);
     single.sgd(learning_rate);
     const std::vector<float> want = parameters_of(single.trainable());
-    const std::vector<int> from_last(order.rend() - share * n, order.rend());
-    const Rows turned = rows_of(from_last, 0, share * n);
+    const std::vector<int> from_last(order.rbegin(), order.rend());
+    const Rows turned = rows_of(from_last, 20 - share * n, share * n);
     reversed.forward_backward(turned.x, turned.y, alone_reversed);
     reversed.sgd(learning_rate);
     allowed = std::max(allowed, 8 * largest_difference(parameters_of(reversed.trainable()), want));

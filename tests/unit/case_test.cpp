@@ -90,10 +90,18 @@ TEST(CaseId, IsNotTheNameOfAHiddenFile) {
   EXPECT_TRUE(c.id({"size"}).starts_with("_._small-")) << c.id({"size"});
 }
 
+TEST(CaseId, EndsInItsHash) {
+  EXPECT_TRUE(ends_in_case_hash(sample_case().id({"size", "context"})));
+  EXPECT_TRUE(ends_in_case_hash(sample_case().id({})));
+  for (const char* name : {"", "a", "0123abc", "0123ABCD", "notes", "0123abcd.h5"}) {
+    EXPECT_FALSE(ends_in_case_hash(name)) << name;
+  }
+}
+
 TEST(CaseId, IsAcceptedByIsCaseId) {
   EXPECT_TRUE(is_case_id(sample_case().id({"size", "context"})));
-  for (const char* name : {"", ".", "..", "../0123abcd", "a/0123abcd", "-0123abcd", "a\n0123abcd",
-                           "a 0123abcd", "a", "0123ABCD", "notes"}) {
+  for (const char* name :
+       {"", ".", "..", "../0123abcd", "a/0123abcd", "-0123abcd", "a\n0123abcd", "a 0123abcd"}) {
     EXPECT_FALSE(is_case_id(name)) << name;
   }
   EXPECT_FALSE(is_case_id(std::string(300, 'a')));

@@ -32,15 +32,12 @@ class PlanCommand final : public Command {
              },
              {.type = ValueType::name, .list = true});
     p.value("--run-tokens", run_tokens_, "tokens of the training run of --ask run", {1, 1e18});
-    p.option(
-        "--from",
-        "result files of paceline, of model, ddp and zero for steps, of collectives --fit for "
-        "links: "
-        "fitted rates replace the data sheet, --peak-tflops, --utilization, --link-bandwidth and "
-        "--latency "
-        "(a,b)",
-        [this](const OptionParser::Texts& texts) { from_ = OptionParser::split(texts); },
-        {.list = true});
+    p.option("--from",
+             "result files of paceline, of model, ddp and zero for steps, of collectives --fit for "
+             "links: fitted rates replace the data sheet, --peak-tflops, --utilization, "
+             "--link-bandwidth and --latency (a,b)",
+             [this](const OptionParser::Texts& texts) { from_ = OptionParser::split(texts); },
+             {.list = true});
     p.value("--check", check_,
             "a result file of model, ddp or zero: compare predictions with each of its cases");
     p.flag("--json", json_, "one line of JSON per section, table row or answer");

@@ -91,7 +91,7 @@ void PlanOptions::declare(OptionParser& p) {
            },
            {.type = ValueType::size});
   p.value("--peak-tflops", peak_tflops_, "dense TFLOP/s of a device, instead of the table's",
-          {0.001, 1e9});
+          {1e-6, 1e9});
   p.value("--link-bandwidth", link_bandwidth_,
           "bytes/s that a device sends along one mesh axis, instead of the table's");
   p.value("--utilization", utilization_, "fraction of the peak that matrix products reach [1]",

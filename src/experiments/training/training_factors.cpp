@@ -61,12 +61,11 @@ Factors<C> step_factors() {
                  "initial weights: HDF5 with datasets by the reference's state-dict names, at the "
                  "root or under weights/")
           .called("--load-weights"),
-      setting<C>(&C::tokens, "tokens",
-                 "batches: HDF5 with tokens (and targets) [B, T], NumPy's .npy [B, T] or [tokens], "
-                 "llm.c's "
-                 ".bin, or a flat file of --token-dtype; without targets, the target is the next "
-                 "token; if "
-                 "a row of [B, T] ends there, the last position is not in the loss"),
+      setting<C>(
+          &C::tokens, "tokens",
+          "batches: HDF5 with tokens (and targets) [B, T], NumPy's .npy [B, T] or [tokens], "
+          "llm.c's .bin, or a flat file of --token-dtype; without targets, the target is the next "
+          "token; if a row of [B, T] ends there, the last position is not in the loss"),
       setting<C>(&C::token_dtype, "token_dtype",
                  "dtype of a flat file of tokens; others name their own")
           .described_default("uint16")

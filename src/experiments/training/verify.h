@@ -11,8 +11,8 @@
 
 namespace paceline {
 
-// On rank 0, what a single process has trained. It serves all cases that differ only in how ranks
-// exchange.
+// On rank 0, what a single process has trained. It serves all cases of a small model that differ
+// only in how ranks exchange.
 struct SingleProcess {
   struct Runs {
     Trained first;
