@@ -68,7 +68,7 @@ def processor_seconds(processes):
 @pytest.mark.parametrize("alone", [False, True])
 def test_a_stop_signal_ends_verify(tmp_path, launch, alone):
     """While all ranks train, or while rank 0 trains alone; each takes longer than the test."""
-    verify = ("--context", 16, "--batch-size", 4, "--steps", 1, "--verify", 3000)
+    verify = ("--context", 16, "--batch-size", 4, "--steps", 1, "--verify", 1000)
     run = launch(2, "ddp", *MODEL, *CPU, *verify, "--output", "out.h5")
     wait_until(lambda: (tmp_path / "out.h5.cases").exists())
     ranks = ranks_of(run)
