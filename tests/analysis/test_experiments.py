@@ -1,6 +1,5 @@
 """Tables and figures that results/reference/ does not cover: oom, predictions, sums, bad files."""
 
-import json
 
 import h5py
 import numpy as np
@@ -250,8 +249,11 @@ def test_jsonl_files_that_are_no_rows_are_refused(tmp_path, capsys, text, says):
     assert f"{path}: {says}" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("median", ["NaN", "-1", "Infinity", '"fast"'])
-def test_a_median_of_jsonl_that_is_no_time_is_refused(tmp_path, capsys, median):
+@pytest.mark.parametrize(
+    ("median", "said"),
+    [("NaN", "NaN"), ("-1", "-1"), ("Infinity", "inf"), ('"fast"', "fast")],
+)
+def test_a_median_of_jsonl_that_is_no_time_is_refused(tmp_path, capsys, median, said):
     path = tmp_path / "rows.jsonl"
     row = '{"software": "paceline", "variant": "eager", "size": "xl", "context": 8, '
     row += '"batch_size": 4, "status": "%s", '
@@ -261,7 +263,7 @@ def test_a_median_of_jsonl_that_is_no_time_is_refused(tmp_path, capsys, median):
         main(["tables", str(path), "--output", str(tmp_path / "t.md")])
     assert stopped.value.code == 2
     told = capsys.readouterr().err
-    assert told.startswith(f"analysis: {path}: line 3: step_median_s is {json.loads(median)}\n")
+    assert told.startswith(f"analysis: {path}: line 3: step_median_s is {said}\n")
 
 
 def test_a_factor_implied_by_another_is_not_varying(sweep):
