@@ -1,6 +1,5 @@
 """Tables and figures that results/reference/ does not cover: oom, predictions, sums, bad files."""
 
-
 import h5py
 import numpy as np
 import pytest
