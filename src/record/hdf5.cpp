@@ -265,7 +265,8 @@ bool Group::is_external_link(const std::string& name) const {
 }
 
 void Group::refuse_external_link(const std::string& name) const {
-  if (is_external_link(name)) throw Hdf5Error("it has links to other files: copy them into it");
+  if (has(name) && is_external_link(name))
+    throw Hdf5Error("it has links to other files: copy them into it");
 }
 
 Group Group::make_group(const std::string& path) const {
