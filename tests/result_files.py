@@ -4,6 +4,17 @@ from pathlib import Path
 
 import h5py
 
+WITHOUT_LOCKS = {"HDF5_USE_FILE_LOCKING": "FALSE"}
+
+# A program that is killed while it writes a file.
+KILLED = """
+import h5py, os, sys
+file = h5py.File(sys.argv[1], "a", libver="latest")
+file.attrs["more"] = 1
+file.flush()
+os._exit(0)
+"""
+
 
 def columns_of(group: h5py.Group) -> dict[str, list]:
     """The columns of a table; strings are decoded."""

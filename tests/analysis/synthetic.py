@@ -162,7 +162,7 @@ def write_column(group: h5py.Group, name: str, values: list[object]) -> None:
 
 
 def claim(path: Path, place: str, size: int, chunks: tuple[int, int] | None = None) -> int:
-    """Puts a dataset of so many bytes there, of which none is written; returns the size."""
+    """Puts a dataset there that claims this many bytes and has none written; returns the size."""
     with h5py.File(path, "r+") as file:
         if place in file:
             del file[place]

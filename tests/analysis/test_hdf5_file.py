@@ -10,18 +10,10 @@ import numpy as np
 import pytest
 
 from conftest import ROOT
+from result_files import KILLED, WITHOUT_LOCKS
 from synthetic import case
 
 STEP = {"step": [[0.1] * 6]}
-WITHOUT_LOCKS = {"HDF5_USE_FILE_LOCKING": "FALSE"}
-
-KILLED = """
-import h5py, os, sys
-file = h5py.File(sys.argv[1], "a", libver="latest")
-file.attrs["more"] = 1
-file.flush()
-os._exit(0)
-"""
 
 
 @pytest.fixture

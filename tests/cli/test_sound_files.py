@@ -9,19 +9,10 @@ import numpy as np
 import pytest
 
 from conftest import command
-from result_files import rows
+from result_files import KILLED, WITHOUT_LOCKS, rows
 
 ONCE = ("--device", "cpu", "--threads", 1, "--warmup", 0, "--steps", 1, "--quiet")
 TINY = ("model", "--size", "tiny", "--vocab", 100, "--context", 8, *ONCE)
-WITHOUT_LOCKS = {"HDF5_USE_FILE_LOCKING": "FALSE"}
-
-KILLED = """
-import h5py, os, sys
-file = h5py.File(sys.argv[1], "a", libver="latest")
-file.attrs["more"] = 1
-file.flush()
-os._exit(0)
-"""
 
 
 @pytest.fixture(scope="module")
