@@ -39,7 +39,7 @@ struct ProductRates {
   }
 };
 
-// How attention multiplies: as GEMMs of this precision do, in so many products for each of its own.
+// The precision of the GEMMs that attention runs as, and how many of them make one of its products.
 struct AttentionArithmetic {
   Precision precision;
   double products = 1;
