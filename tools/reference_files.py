@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 from analysis import result_file  # noqa: E402
-from analysis.formatting import text  # noqa: E402
+from analysis.formatting import lines  # noqa: E402
 
 FOLDER = ROOT / "results/reference"
 HEAD = """# The published files
@@ -59,7 +59,7 @@ def document() -> str:
     commands = []
     for path in sorted(FOLDER.glob("*.h5*")):
         with result_file.opened(path) as file:
-            attributes = {name: text(value) for name, value in file.attrs.items()}
+            attributes = {name: lines(value) for name, value in file.attrs.items()}
             ranks = len(file["ranks/rank"]) if "ranks" in file else 1
             cells = [
                 f"`{path.name}`",
@@ -70,8 +70,9 @@ def document() -> str:
             ]
             variables = result_file.switched_off(file)
         rows.append(f"| {' | '.join(cells)} |")
-        lines = launched(attributes["command"], ranks, variables).splitlines()
-        commands.append("\n".join([f"`{path.name}`:", "", *(f"    {line}" for line in lines)]))
+        command = launched(attributes["command"], ranks, variables)
+        indented = [f"    {line}" for line in command.splitlines()]
+        commands.append("\n".join([f"`{path.name}`:", "", *indented]))
     parts = ["\n".join([HEAD, *rows]), "The commands that made them:", *commands, PEERS]
     return "\n\n".join(parts)
 
