@@ -44,12 +44,12 @@ HEADLINES = ("step", "both", "time")
 # Tables of a case, by their group in it.
 CASE_TABLES = (
     "memory", "memory/phases", "memory/blocks", "memory/closed_form", "memory/timeline",
-    "components", "trace/ranks",
+    "trace/ranks",
 )  # fmt: skip
 # Tables of a file, beside /summary.
 FILE_TABLES = (
     "speed_up", "fit", "fit_residuals", "predict", "warmup", "recompute", "profile/forward",
-    "profile/costliest", "profile/products", "profile/softmax", "dtypes", "norm_breaks",
+    "profile/costliest", "profile/products", "profile/softmax", "dtypes",
 )  # fmt: skip
 
 # The factors in names of cases that no factor distinguishes.

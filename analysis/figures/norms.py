@@ -13,6 +13,7 @@ from .. import style
 from ..layout import Sheet
 from ..panels import power
 from ..results import Results
+from ..tables.norm_breaks import BREAKS, norms_of
 
 NAMES = {"layer_norm": "LayerNorm", "rms_norm": "RMSNorm"}
 ERRORS = {
@@ -20,7 +21,6 @@ ERRORS = {
     "float32_statistics_error": ("float32 inside", style.SERIES[0]),
     "rounded_statistics_error": ("every operation rounded", style.SERIES[1]),
 }
-BREAKS = 0.1  # relative error from which paceline calls a norm broken
 LOWEST, HIGHEST = (
     1e-5,
     10.0,
@@ -28,15 +28,6 @@ LOWEST, HIGHEST = (
 LINES = {"-": "solid", "--": "dashed", ":": "dotted", "-.": "dash-dotted"}  # by mean
 COLUMNS = 2
 WIDTH, HEIGHT, LEFT, HEADING, BELOW, GAP = 3.6, 2.1, 0.62, 0.30, 0.52, 0.25  # inches
-
-
-def norms_of(results: Results) -> Results | None:
-    """The finished cases of `precision --study norms`, if there are any."""
-    frame = results.frame
-    if "norm" not in frame:
-        return None
-    rows = np.flatnonzero((frame["study"] == "norms") & (frame["status"] == "ok"))
-    return results.only(rows) if len(rows) else None
 
 
 def draw(results: Results) -> Figure | None:

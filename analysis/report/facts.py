@@ -4,8 +4,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import isnan
 
-import pandas as pd
-
 from ..formatting import text
 from ..results import Results
 
@@ -53,11 +51,6 @@ def cases(found: Sequence[Results]) -> list[Case]:
         for results in found
         for row, values in enumerate(results.records)
     ]
-
-
-def file_tables(found: Sequence[Results], group: str) -> Iterator[pd.DataFrame]:
-    """The table of this name from each file that has it."""
-    yield from (results.file_tables[group] for results in found if group in results.file_tables)
 
 
 def matching(found: Sequence[Case], **factors: object) -> Iterator[Case]:

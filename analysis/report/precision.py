@@ -6,12 +6,11 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from ..formatting import text
 from ..results import Results
-from ..tables import recorded, speedups
+from ..tables import norm_breaks, recorded, speedups
 from ..tables.table import Table
 from . import comparisons, comparisons_parallel, published
-from .facts import Case, cases, file_tables, matching
+from .facts import Case, cases, matching
 from .section import Section, drawings, grid
 from .selection import cases_tables, is_precision, of_experiment, tables_of
 from .speedups import of_files
@@ -92,7 +91,8 @@ def mixed(found: list[Results]) -> Section:
         tables=[
             *tables_of(chosen, speedups.build, "speedup-precision"),
             *cases_tables(chosen),
-            *tables_of(studies, recorded.build, "dtypes", "norm-breaks"),
+            *tables_of(studies, recorded.build, "dtypes"),
+            *tables_of(studies, norm_breaks.build),
         ],
         drawings=drawings("precision", [*chosen, *studies], ["speedups", "norms"]),
         published=[
@@ -105,8 +105,8 @@ def mixed(found: list[Results]) -> Section:
 
 def norm_sentences(studies: Sequence[Results]) -> list[str]:
     lines = []
-    for table in file_tables(studies, "norm_breaks"):
-        plain = table[(table["norm"] == "layer_norm") & (table["mean"].map(text) == "0")]
+    for table in filter(len, map(norm_breaks.of, studies)):
+        plain = table[(table["norm"] == "layer_norm") & (table["mean"] == "0")]
         for dtype in ("fp16", "bf16"):
             told = [
                 f"with {'fp32' if row['statistics'] == 'float32' else 'rounded'} statistics it "
@@ -119,11 +119,10 @@ def norm_sentences(studies: Sequence[Results]) -> list[str]:
 
 
 def break_of(row: pd.Series) -> str:
-    """Columns of /norm_breaks are texts: scales as they were given."""
-    if not text(row["holds_from"]):
+    if not row["holds_from"]:
         return "has an error above 0.1 at every scale that was tried"
-    scales = f"scales from {text(row['holds_from'])} to {text(row['holds_to'])}"
-    end = text(row["breaks_at"])
+    scales = f"scales from {row['holds_from']} to {row['holds_to']}"
+    end = row["breaks_at"]
     if not end:
         return f"has an error of at most 0.1 at all {scales}, the largest that was tried"
     return f"has an error of at most 0.1 at {scales} and a larger one at {end}"

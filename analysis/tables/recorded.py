@@ -37,7 +37,6 @@ TITLES = {
         "By the number of data-parallel ranks and what is sharded.",
     ),
     "plan/check": ("Predicted and measured", "A row per case of the file that was checked."),
-    "norm_breaks": ("Where norms break", "Scales of the input with a relative error up to 0.1."),
 }
 # Suffixes of column names that state the unit: displayed unit, and its factor.
 UNITS = {

@@ -100,7 +100,6 @@ ExitCode run(BenchOptions& options) {
     add_matmuls(suite, m);
     add_optimizer(suite, m);
   }
-  add_toys(suite);
   add_scopes(*device);
 
   Table table;

@@ -25,6 +25,10 @@ void add_optimizer(Suite& suite, const Dimensions& m) {
                                               .copy = t.size() > 4 ? t[4] : Tensor{}};
                        ops.adamw(range, state, AdamWConfig{});
                      }});
+  suite.add(m.size, {.name = "sgd",
+                     .operands = {{in_out, p.parameters, n}, {in, p.gradients, n}},
+                     .flops = 2 * elements,
+                     .run = [](Ops& ops, Tensors t) { ops.sgd(t[0], t[1], 1e-3); }});
   suite.add(m.size, {.name = "check_finite",
                      .operands = {{in, p.gradients, n}},
                      .run = [&state = suite.state()](Ops& ops, Tensors t) {

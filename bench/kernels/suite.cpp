@@ -18,7 +18,6 @@ Suite::Suite(Device& device, const Precision& precision, std::size_t rotation_by
       ceilings_{.copy = summarize(device.copy_rates()).median,
                 .gemm = summarize(device.gemm_rates(precision)).median},
       ops_(device.make_ops({.precision = precision})),
-      toys_(device.make_toy_ops()),
       state_(StepState::create(device, 1, 1, precision.loss, precision.loss_scaling, 1e-3)) {
   ops_->begin_optimizer_step(state_, AdamWConfig{});
 }

@@ -20,7 +20,6 @@
 #include "core/ops.h"
 #include "core/precision.h"
 #include "core/step_state.h"
-#include "core/toy_ops.h"
 
 namespace paceline {
 
@@ -53,7 +52,6 @@ class Suite : NonCopyable {
   Suite(Device& device, const Precision& precision, std::size_t rotation_bytes);
 
   [[nodiscard]] const Precision& precision() const { return precision_; }
-  [[nodiscard]] ToyOps& toys() { return *toys_; }
   // The state after one optimizer step.
   [[nodiscard]] const StepState& state() const { return state_; }
   [[nodiscard]] const Ceilings& ceilings() const { return ceilings_; }
@@ -73,7 +71,6 @@ class Suite : NonCopyable {
   std::size_t rotation_bytes_;
   Ceilings ceilings_;
   std::unique_ptr<Ops> ops_;
-  std::unique_ptr<ToyOps> toys_;
   StepState state_;
   // Google Benchmark calls a benchmark several times in a row, with increasing iterations.
   const Operation* prepared_ = nullptr;
@@ -84,7 +81,6 @@ void add_matmuls(Suite& suite, const Dimensions& m);
 void add_attention(Suite& suite, const Dimensions& m);
 void add_layers(Suite& suite, const Dimensions& m);
 void add_optimizer(Suite& suite, const Dimensions& m);
-void add_toys(Suite& suite);      // at one shape
 void add_scopes(Device& device);  // the time is that of 65 scopes
 
 }  // namespace paceline

@@ -17,7 +17,6 @@
 #include "cuda/attention/flash.h"
 #include "cuda/cuda_eager_ops.h"
 #include "cuda/cuda_fused_ops.h"
-#include "cuda/cuda_toy_ops.h"
 #include "cuda/runtime/check.h"
 #include "cuda/runtime/gpu_sensors.h"
 
@@ -214,8 +213,6 @@ std::unique_ptr<Ops> CudaDevice::make_ops(const OpsConfig& config) {
   }
   throw InternalError("an execution that the CUDA device does not know");
 }
-
-std::unique_ptr<ToyOps> CudaDevice::make_toy_ops() { return std::make_unique<CudaToyOps>(*this); }
 
 void CudaDevice::check_attention(const OpsConfig& config, const AttentionShape& shape) const {
   check_flash(config, shape);

@@ -52,7 +52,6 @@ class CudaDevice final : public GpuDevice {
   void zero(const Tensor& device) override;
 
   [[nodiscard]] std::unique_ptr<Ops> make_ops(const OpsConfig& config) override;
-  [[nodiscard]] std::unique_ptr<ToyOps> make_toy_ops() override;
   void check_attention(const OpsConfig& config, const AttentionShape& shape) const override;
 
   [[nodiscard]] std::vector<double> gemm_rates(const Precision& precision) override;

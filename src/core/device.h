@@ -21,7 +21,6 @@ namespace paceline {
 class Ops;
 class Profiler;
 class Sensors;
-class ToyOps;
 struct AttentionShape;
 struct OpsConfig;
 struct Precision;
@@ -152,7 +151,6 @@ class Device : NonCopyable {
   virtual void zero(const Tensor& device) = 0;
 
   [[nodiscard]] virtual std::unique_ptr<Ops> make_ops(const OpsConfig& config) = 0;
-  [[nodiscard]] virtual std::unique_ptr<ToyOps> make_toy_ops() = 0;
   // Throws EnvironmentError if the device has no kernel for this attention.
   virtual void check_attention(const OpsConfig& /*config*/, const AttentionShape& /*shape*/) const {
   }

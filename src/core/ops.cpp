@@ -17,7 +17,8 @@ OpWork work_of_product(const Matrix& c, const Matrix& a, const Matrix& b, bool r
   };
   const auto k = static_cast<double>(a.read_cols());
   return {.flops = 2 * products * static_cast<double>(c.rows) * static_cast<double>(c.cols) * k,
-          .bytes = bytes_of(a) + bytes_of(b) + (reads_c ? 2 : 1) * bytes_of(c)};
+          .bytes = bytes_of(a) + bytes_of(b) + (reads_c ? 2 : 1) * bytes_of(c),
+          .dtypes = {c.tensor.dtype, a.tensor.dtype}};
 }
 
 // q and k of qkv [B, T, 3, H, d], as a tensor of the right size for byte counts.
@@ -27,11 +28,13 @@ Tensor queries_and_keys(const Tensor& qkv) { return {qkv.data, {qkv.numel() / 3 
 
 Scope Ops::operation(std::string_view name, std::initializer_list<Tensor> tensors,
                      double flops) const {
-  double bytes = 0;
+  OpWork work{.flops = flops};
+  std::size_t i = 0;
   for (const Tensor& tensor : tensors) {
-    if (!tensor.empty()) bytes += static_cast<double>(tensor.bytes());
+    if (!tensor.empty()) work.bytes += static_cast<double>(tensor.bytes());
+    if (i < work.dtypes.size()) work.dtypes.at(i++) = tensor.dtype;
   }
-  return {device_.scopes(), name, {.flops = flops, .bytes = bytes}};
+  return {device_.scopes(), name, work};
 }
 
 void Ops::matmul(const Matrix& c, const Matrix& a, const Matrix& b, double alpha, double beta) {

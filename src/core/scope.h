@@ -2,6 +2,7 @@
 // Scope: an RAII name ("block 3", "scaled dot product attention", "computing softmax"). It is the
 // memory ledger's tag, the profiler's key and, on CUDA, an NVTX range.
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -23,6 +24,8 @@ struct OpWork {
   Stream* stream = nullptr;   // null: the device's compute stream
   std::int64_t elements = 0;  // collectives: elements that each rank sends
   Dtype dtype = Dtype::f32;   // collectives: their dtype
+  // Operations of Ops: of the first two tensors, the result first.
+  std::array<Dtype, 2> dtypes{};
 };
 
 // The index of a scope's path; 0: outside every scope.

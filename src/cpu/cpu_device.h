@@ -54,7 +54,6 @@ class CpuDevice : public Device {
   }
 
   [[nodiscard]] std::unique_ptr<Ops> make_ops(const OpsConfig& config) override;
-  [[nodiscard]] std::unique_ptr<ToyOps> make_toy_ops() override;  // toy.cpp
 
   // For half types, the time includes conversion to float and back.
   [[nodiscard]] std::vector<double> gemm_rates(const Precision& precision) override;

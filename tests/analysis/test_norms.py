@@ -3,12 +3,16 @@
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from analysis.__main__ import main
 from analysis.figures import norms
 from analysis.report import precision
+from analysis.result_file import opened
 from analysis.results import load
+from analysis.tables import norm_breaks
+from reference_figures import reference
 
 NORMS = ("precision", "--study", "norms", "--device", "cpu", "--quiet", "--output", "n.h5")
 
@@ -50,12 +54,36 @@ def test_lines_are_the_errors_with_non_finite_ones_at_the_top(measured):
 
 
 def test_a_study_without_norms_has_no_figure(paceline, tmp_path, capsys):
-    done = paceline("precision", "--study", "bits", "--quiet", "--output", "a.h5")
+    done = paceline("precision", "--study", "dtypes", "--quiet", "--output", "a.h5")
     assert done.code == 0, done.err
     with pytest.raises(SystemExit) as stop:
         main(["figures", str(tmp_path / "a.h5"), "--output", str(tmp_path / "f")])
     assert stop.value.code == 2
     assert "a.h5: nothing to draw: see" in capsys.readouterr().err
+
+
+def test_published_norms_break_where_their_file_says():
+    """/norm_breaks of older files has what is computed here."""
+    path = reference("precision-course")
+    with opened(path) as f:
+        stored = {name: list(f["norm_breaks"][name].asstr()[:]) for name in f["norm_breaks"]}
+    computed = norm_breaks.of(load([path])[0])
+    assert {name: list(computed[name]) for name in computed} == stored
+
+
+def test_the_longest_run_of_scales_counts():
+    assert norm_breaks.longest_run(np.array([True, False, True, True, False])) == (2, 4)
+    assert norm_breaks.longest_run(np.array([True, False, True])) == (0, 1)
+    assert norm_breaks.longest_run(np.array([False, False])) == (0, 0)
+
+
+def test_a_norm_that_breaks_at_every_scale_has_no_range(measured, tmp_path):
+    path = measured("--norm", "rms_norm", "--norm-dtype", "fp16", "--mean", "100", "--scale", "1")
+    main(["tables", str(path), "--output", str(tmp_path / "t.csv")])
+    table = pd.read_csv(tmp_path / "t-norm-breaks.csv", keep_default_na=False)
+    assert list(table["statistics"]) == ["float32", "rounded"]
+    assert list(table["holds_from"].map(str)) == ["1", ""]
+    assert list(table["breaks_at"].map(str)) == ["", ""]
 
 
 def test_the_report_says_at_which_scales_layer_norm_breaks(measured):

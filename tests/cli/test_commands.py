@@ -271,7 +271,7 @@ USES = [
     ("collectives", "--bytes", "1KiB,4KB..1MB*4", "--in-place", "no,yes", "--fit"),
     ("collectives", "--preset", "single-node", "--ranks", 1, "--device", "cpu"),
     ("attention", "--causal", "--heads", 2, "--memory-limit", "1.5GB", "--timeout", 30),
-    ("precision", "--number", "1..4*2,nan", "--study", "bits", "--float-format", "e4m3,fp16"),
+    ("precision", "--addend", "1..4*2,-0.5", "--study", "accumulation,norms", "--mean", "0,1"),
 ]
 PRESETS = {
     "model": ("sizes", "warmup", "precision", "memory", "checkpointing", "compile"),

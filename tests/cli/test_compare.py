@@ -282,7 +282,7 @@ def test_a_bad_reference_file_is_refused(paceline, tmp_path, text, says):
 
 
 def test_results_without_times_need_no_repetitions(paceline):
-    args = ("precision", "--study", "bits", "--number", "1", "--float-format", "fp32", "--quiet")
+    args = ("precision", "--study", "accumulation", "--arithmetic", "fp32", "--quiet")
     assert paceline(*args, "--output", "p.h5").code == 0
     done = paceline("compare", "p.h5", "p.h5")
     assert done.code == 0

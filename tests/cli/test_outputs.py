@@ -16,7 +16,7 @@ TINY = (
     "model", "--size", "tiny", "--context", "8", "--batch-size", "2", "--threads", "1",
     "--device", "cpu", "--warmup", "0", "--steps", "1", "--quiet",
 )  # fmt: skip
-BITS = ("precision", "--study", "bits", "--number", "1", "--float-format", "fp32", "--quiet")
+SUMS = ("precision", "--study", "accumulation", "--arithmetic", "fp32", "--quiet")
 
 
 def test_a_path_with_no_room_for_the_cases_files_is_refused(paceline, tmp_path):
@@ -35,10 +35,10 @@ def test_cases_of_two_experiments_are_not_mixed(paceline, tmp_path):
     """By --resume of a sweep that was killed, or by merge."""
     folder = tmp_path / "m.h5.cases"
     folder.mkdir()
-    for args, name in ((TINY, "one"), (BITS, "two")):
+    for args, name in ((TINY, "one"), (SUMS, "two")):
         assert paceline(*args, "--output", f"{name}.h5").code == 0
     shutil.copy(tmp_path / "one.h5", folder / "one.h5")
-    done = paceline(*BITS, "--output", "m.h5", "--resume")
+    done = paceline(*SUMS, "--output", "m.h5", "--resume")
     assert done.code == 2
     assert done.message == (
         "paceline: --resume: m.h5 has results of 'model', not of 'precision'; name another --output"

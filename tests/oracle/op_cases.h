@@ -1,5 +1,5 @@
 #pragma once
-// Oracle checks of Ops and ToyOps except attention, by shape. Where an element is a product of
+// Oracle checks of Ops except attention, by shape. Where an element is a product of
 // several normal numbers, the size given for cancelling terms is that of the largest.
 
 #include "tests/oracle/oracle.h"
@@ -45,22 +45,6 @@ inline void check_elementwise(Oracle& o, std::int64_t n) {
           [](const Side& s, const Tensors& t) { s.ops->sgd(t[0], t[1], 0.1); });
 }
 
-inline void check_toy_elementwise(Oracle& o, std::int64_t n) {
-  o.check("relu", {out(low, {n}, copied), in(low, {n})},
-          [](const Side& s, const Tensors& t) { s.toys->relu(t[0], t[1]); });
-  o.check("relu backward", {out(low, {n}, copied), in(low, {n}), in(low, {n})},
-          [](const Side& s, const Tensors& t) { s.toys->relu_backward(t[0], t[1], t[2]); });
-  for (const Reduction r : {Reduction::mean, Reduction::sum}) {
-    o.check("squared error", {out(full, {1}, without_cancellation), in(low, {n}), in(low, {n})},
-            [r](const Side& s, const Tensors& t) { s.toys->squared_error(t[0], t[1], t[2], r); });
-    o.check("squared error backward",
-            {out(low, {n}, without_cancellation), in(low, {n}), in(low, {n})},
-            [r](const Side& s, const Tensors& t) {
-              s.toys->squared_error_backward(t[0], t[1], t[2], r);
-            });
-  }
-}
-
 inline void check_swiglu(Oracle& o, std::int64_t r, std::int64_t n) {
   o.check("swiglu", {out(low, {r, n}, without_cancellation), in(low, {r, 2 * n})},
           [](const Side& s, const Tensors& t) { s.ops->swiglu(t[0], t[1]); });
@@ -69,17 +53,6 @@ inline void check_swiglu(Oracle& o, std::int64_t r, std::int64_t n) {
           [](const Side& s, const Tensors& t) { s.ops->swiglu_backward(t[0], t[1], t[2]); });
   o.check("swiglu backward in place", {inout(low, {r, 2 * n}, gradient), in(low, {r, n})},
           [](const Side& s, const Tensors& t) { s.ops->swiglu_backward(t[0], t[1], t[0]); });
-}
-
-inline void check_bias(Oracle& o, std::int64_t r, std::int64_t n) {
-  o.check("add bias", {inout(low, {r, n}, without_cancellation), in(low, {n})},
-          [](const Side& s, const Tensors& t) { s.toys->add_bias(t[0], t[1]); });
-  for (const bool accumulate : {false, true}) {
-    o.check("bias backward", {column_sum(n, accumulate, r), in(low, {r, n})},
-            [accumulate](const Side& s, const Tensors& t) {
-              s.toys->bias_backward(t[0], t[1], accumulate);
-            });
-  }
 }
 
 inline void check_weighted_sum(Oracle& o, std::int64_t r, std::int64_t n) {
@@ -111,28 +84,6 @@ inline void check_rms_norm(Oracle& o, std::int64_t r, std::int64_t n) {
              in(full, {r, n}), in(full, {n}), in(full, {r})},
             [accumulate](const Side& s, const Tensors& t) {
               s.ops->rms_norm_backward(t[0], t[0], t[1], t[2], t[3], t[4], t[5], accumulate);
-            });
-  }
-}
-
-inline void check_layer_norm(Oracle& o, std::int64_t r, std::int64_t n) {
-  if (n > 1) {
-    o.check("layer norm",
-            {out(low, {r, n}, sum_of(2, 2)), out(full, {r}, sum_of(n, 1 / static_cast<double>(n))),
-             out(full, {r}, without_cancellation), in(low, {r, n}), in(full, {n}), in(full, {n})},
-            [](const Side& s, const Tensors& t) {
-              s.toys->layer_norm(t[0], t[1], t[2], t[3], t[4], t[5], 1e-5);
-            });
-  }
-  // mean and rstd are random, not those of x, so (x - mean)^2 rstd^2 may be large.
-  const Computed gradient = sum_of(1, 16);
-  for (const bool accumulate : {false, true}) {
-    o.check("layer norm backward",
-            {out(low, {r, n}, gradient), column_sum(n, accumulate, r), column_sum(n, accumulate, r),
-             in(low, {r, n}), in(low, {r, n}), in(full, {n}), in(full, {r}), in(full, {r})},
-            [accumulate](const Side& s, const Tensors& t) {
-              s.toys->layer_norm_backward(t[0], t[1], t[2], t[3], t[4], t[5], t[6], t[7],
-                                          accumulate);
             });
   }
 }

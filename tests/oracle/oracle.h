@@ -16,7 +16,6 @@
 #include "core/ops.h"
 #include "core/random.h"
 #include "core/step_state.h"
-#include "core/toy_ops.h"
 #include "cpu/cpu_device.h"
 #include "tests/oracle/closeness.h"
 
@@ -90,13 +89,11 @@ class Oracle {
     Side(Device& of, const Precision& precision, Execution execution)
         : device(of),
           ops(of.make_ops({.precision = precision, .execution = execution})),
-          toys(of.make_toy_ops()),
           state(StepState::create(of, 1, 1, precision.loss, false, 1e-2)) {
       state.set(of, StepScalar::loss_scale, 8);
     }
     Device& device;
     std::unique_ptr<Ops> ops;
-    std::unique_ptr<ToyOps> toys;
     StepState state;
   };
   using Work = std::function<void(const Side&, const Tensors&)>;

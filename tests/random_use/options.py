@@ -340,7 +340,7 @@ class Generator:
 
     def _precision(self, use: Use) -> None:
         o = use.options
-        o["--study"] = self._list(("accumulation", "bits", "dtypes", "norms"), 3)
+        o["--study"] = self._list(("accumulation", "dtypes", "norms"), 2)
         for study in use.values("--study"):
             getattr(self, f"_{study}")(use)
 
@@ -351,11 +351,6 @@ class Generator:
         arithmetics = ("fp32", "fp16", "fp16-into-fp32", "fp16-upcast", "bf16", "bf16-into-fp32")
         o["--arithmetic"] = self._list(arithmetics, 3)
         o["--summation"] = self._list(("sequential", "pairwise", "blocked", "compensated"))
-
-    def _bits(self, use: Use) -> None:
-        o = use.options
-        o["--number"] = self._list((0, "-0", 9.75, 1e300, "inf", "-inf", "nan", 5e-324), 3)
-        o["--float-format"] = self._list(("fp32", "tf32", "bf16", "fp16", "e4m3", "e5m2"), 3)
 
     def _dtypes(self, use: Use) -> None:
         o = use.options

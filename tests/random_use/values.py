@@ -37,7 +37,7 @@ SPOILS = (
     ("--exec", "fast"), ("--optimizer", "in-backward"), ("--cold-start", None),
     ("--format", "xml"), ("--stats", "mode"), ("--columns", "speed"), ("--columns", ""),
     ("--timeout", "0"), ("--threads", "0"), ("--seed", "1.5"), ("--device", "tpu"),
-    ("--study", "sums"), ("--count", "0"), ("--scale", "0"), ("--number", "many"),
+    ("--study", "sums"), ("--count", "0"), ("--scale", "0"),
     ("--ask", "everything"), ("--mesh-axes", "2"), ("--hardware", "h1000"), ("--fsdp", "0"),
 )  # fmt: skip
 

@@ -208,13 +208,12 @@ void write_gradients(Ops& ops, ParameterStore& store, ParallelStrategy& sync) {
   for (ParameterId id = 0; id < store.entries().size(); ++id) {
     for (bool last = false; !last;) {
       const Parameter p = store.parameter(id);
-      const Array dy = numbers(p.gradient.shape[0]);
-      if (p.gradient.shape.ndim() == 1) {
-        device.make_toy_ops()->bias_backward(p.gradient, dy, p.accumulate);
-      } else {
-        const Array x = numbers(p.gradient.shape[1]);
-        ops.matmul(Matrix(p.gradient), Matrix(dy).transpose(), Matrix(x), 1, p.accumulate ? 1 : 0);
-      }
+      const std::int64_t out = p.gradient.shape[0];
+      const std::int64_t in = p.gradient.numel() / out;
+      const Array dy = numbers(out);
+      const Array x = numbers(in);
+      ops.matmul(Matrix(p.gradient.reshape({out, in})), Matrix(dy).transpose(), Matrix(x), 1,
+                 p.accumulate ? 1 : 0);
       last = store.gradient_written(id);
     }
     sync.gradient_ready(id);

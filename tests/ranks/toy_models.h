@@ -3,15 +3,14 @@
 // with a single process: ToyModel with a frozen bias and a fixed parameter, and
 // ToyModelWithTiedWeights, whose second and fourth layers share a weight.
 
-#include <cmath>
+#include <algorithm>
 #include <cstdint>
-#include <memory>
+#include <span>
 #include <vector>
 
 #include "core/device.h"
 #include "core/ops.h"
 #include "core/random.h"
-#include "core/toy_ops.h"
 #include "model/parameter_store.h"
 #include "parallel/gradient_ranges.h"
 #include "parallel/parallel_strategy.h"
@@ -56,7 +55,6 @@ class ToyModel {
   ToyModel(Device& device, Ops& ops, const ToyDesign& design, StoreLayout layout = {})
       : device_(device),
         ops_(ops),
-        toys_(device.make_toy_ops()),
         layers_(design.layers),
         trainable_(device, ops.precision(), design.trainable, std::move(layout)),
         frozen_(device, ops.precision(), design.frozen) {}
@@ -92,15 +90,20 @@ class ToyModel {
       const Tensor w = static_cast<const Parameter&>(use).value;
       out = device_.allocate({x.shape[0], w.shape[0]}, Dtype::f32, MemoryKind::activation);
       ops_.matmul(Matrix(out), Matrix(input(i)), Matrix(w).transpose());
-      if (layers_[i].has_bias) toys_->add_bias(out, frozen_.parameter(0).value);
-      if (i + 1 < layers_.size()) toys_->relu(out, out);
+      if (layers_[i].has_bias) {
+        const std::span bias = floats(frozen_.parameter(0).value);
+        for_each(out, [&](std::size_t j, float v) { return v + bias[j % bias.size()]; });
+      }
+      if (i + 1 < layers_.size()) {
+        for_each(out, [](std::size_t, float v) { return std::max(v, 0.0F); });
+      }
       inputs.push_back(out);
     }
     trainable_.allocate_gradients();
     trainable_.begin_backward();
     Array d = device_.allocate(y.shape, Dtype::f32, MemoryKind::activation);
-    toys_->squared_error_backward(d, out, y, Reduction::mean);
-    if (ranks > 1) ops_.scale(d, 1.0 / ranks);
+    const auto factor = static_cast<float>(2.0 / static_cast<double>(y.numel() * ranks));
+    for_each(d, [&](std::size_t j, float) { return factor * (floats(out)[j] - floats(y)[j]); });
     for (std::size_t i = layers_.size(); i-- > 0;) {
       const ParameterId id = layers_[i].weight;
       const ParameterUse use(sync, id, Pass::backward);
@@ -111,7 +114,8 @@ class ToyModel {
       if (i == 0) break;
       Array below = device_.allocate(input(i).shape, Dtype::f32, MemoryKind::activation);
       ops_.matmul(Matrix(below), Matrix(d), Matrix(p.value));
-      toys_->relu_backward(below, below, input(i));
+      const std::span relu = floats(input(i));
+      for_each(below, [&](std::size_t j, float v) { return relu[j] > 0 ? v : 0; });
       d = below;
     }
     sync.finish_backward();
@@ -122,9 +126,18 @@ class ToyModel {
   }
 
  private:
+  // The elements of a tensor on the CPU.
+  [[nodiscard]] static std::span<float> floats(const Tensor& x) {
+    return {x.as<float>(), static_cast<std::size_t>(x.numel())};
+  }
+  // x[j] = f(j, x[j])
+  template <class F>
+  static void for_each(const Tensor& x, F f) {
+    for (std::size_t j = 0; j < floats(x).size(); ++j) floats(x)[j] = f(j, floats(x)[j]);
+  }
+
   Device& device_;
   Ops& ops_;
-  std::unique_ptr<ToyOps> toys_;
   std::vector<ToyLayer> layers_;
   ParameterStore trainable_;
   ParameterStore frozen_;

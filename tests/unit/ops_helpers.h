@@ -16,7 +16,6 @@
 
 #include "core/ops.h"
 #include "core/random.h"
-#include "core/toy_ops.h"
 #include "cpu/cpu_device.h"
 #include "tests/unit/constants.h"
 
@@ -164,7 +163,6 @@ class OpsTest : public ::testing::Test {
 
   CpuDevice device{plenty, threads};
   std::unique_ptr<Ops> ops = make_ops("fp64");
-  std::unique_ptr<ToyOps> toys = device.make_toy_ops();
   std::uint64_t streams = 0;
 };
 

@@ -123,41 +123,5 @@ TEST_F(CrossEntropy, refuses_targets_outside_the_vocabulary) {
   }
 }
 
-using SquaredError = OpsTest;
-
-TEST_F(SquaredError, forward_and_backward) {
-  for (const Reduction reduction : {Reduction::mean, Reduction::sum}) {
-    for (const std::int64_t rows : odd_rows) {
-      const Array y = random({rows, 131}, Dtype::f64);
-      const Array target = random({rows, 131}, Dtype::f64);
-      const Array loss = poisoned({1}, Dtype::f64);
-      double sum = 0;
-      for (std::int64_t i = 0; i < rows * 131; ++i) {
-        sum += std::pow(y.tensor().as<double>()[i] - target.tensor().as<double>()[i], 2);
-      }
-      const double count = reduction == Reduction::mean ? static_cast<double>(rows * 131) : 1;
-      const auto forward = [&] {
-        toys->squared_error(loss, y, target, reduction);
-        return values(loss)[0];
-      };
-      EXPECT_NEAR(forward(), sum / count, 1e-12 * sum);
-      const Array dy = poisoned({rows, 131}, Dtype::f64);
-      toys->squared_error_backward(dy, y, target, reduction);
-      // At x + h a sum of 1e4 squares keeps fewer digits of the difference.
-      expect_gradient(y, dy, forward, 1e-5);
-      for (const Dtype d : {Dtype::f32, Dtype::bf16, Dtype::f16}) {
-        const Array low = poisoned({rows, 131}, d);
-        const Array low_y = copy_of(y, d);
-        const Array low_target = copy_of(target, d);
-        const Array wide = poisoned({rows, 131}, Dtype::f64);
-        toys->squared_error_backward(wide, copy_of(low_y, Dtype::f64),
-                                     copy_of(low_target, Dtype::f64), reduction);
-        toys->squared_error_backward(low, low_y, low_target, reduction);
-        expect_close(low, values(wide));
-      }
-    }
-  }
-}
-
 }  // namespace
 }  // namespace paceline

@@ -1,15 +1,103 @@
+// The dtypes of a model's components are read off a training step.
+
 #include "experiments/precision/precision.h"
 
 #include <gtest/gtest.h>
 
-#include <cmath>
+#include <map>
 
 #include "cpu/cpu_device.h"
-#include "experiments/precision/accumulation.h"
+#include "experiments/precision/studies.h"
 #include "harness/lone_world.h"
 
 namespace paceline {
 namespace {
+
+using Dtypes = std::map<std::string, std::string>;
+
+class Components : public ::testing::Test {
+ protected:
+  [[nodiscard]] CaseRecord record_of(StudiedModel model, const Precision& precision) {
+    PrecisionCase c;
+    c.model = model;
+    c.precision = precision;
+    CaseRecord record;
+    add_dtypes(record, device, c, 0);
+    return record;
+  }
+  // By the columns' names.
+  [[nodiscard]] Dtypes dtypes(StudiedModel model, const Precision& precision) {
+    constexpr std::string_view prefix = "dtype_";
+    Dtypes found;
+    for (const Cell& cell : record_of(model, precision).summary) {
+      if (cell.name.starts_with(prefix)) {
+        found[cell.name.substr(prefix.size())] = std::get<std::string>(cell.value);
+      }
+    }
+    return found;
+  }
+
+  CpuDevice device{std::size_t{1} << 28U, 1};
+};
+
+TEST_F(Components, TheToyModelUnderFp16) {
+  EXPECT_EQ(dtypes(StudiedModel::toy, precision_named("fp16")),
+            (Dtypes{{"parameters", "float32"},
+                    {"fc1_output", "float16"},
+                    {"ReLU_output", "float16"},
+                    {"LayerNorm_statistics", "float32"},
+                    {"LayerNorm_output", "float32"},
+                    {"logits", "float16"},
+                    {"loss", "float32"},
+                    {"gradients", "float32"}}));
+}
+
+TEST_F(Components, TheTransformerUnderBf16) {
+  EXPECT_EQ(dtypes(StudiedModel::transformer, precision_named("bf16")),
+            (Dtypes{{"parameters", "float32"},
+                    {"embedding", "float32"},
+                    {"residual_stream", "float32"},
+                    {"RMSNorm_statistics", "float32"},
+                    {"RMSNorm_output", "bfloat16"},
+                    {"q_k_v_output", "bfloat16"},
+                    {"rotated_q_k", "bfloat16"},
+                    {"scores", "bfloat16"},
+                    {"softmax_output", "bfloat16"},
+                    {"attention_output", "bfloat16"},
+                    {"SwiGLU_output", "bfloat16"},
+                    {"logits", "bfloat16"},
+                    {"logsumexp", "float32"},
+                    {"loss", "float32"},
+                    {"gradients", "float32"},
+                    {"AdamW_s_m", "float32"},
+                    {"AdamW_s_v", "float32"}}));
+}
+
+TEST_F(Components, Fp32IsFloat32Throughout) {
+  for (const StudiedModel model : {StudiedModel::toy, StudiedModel::transformer}) {
+    for (const auto& [component, dtype] : dtypes(model, precision_named("fp32"))) {
+      EXPECT_EQ(dtype, "float32") << component;
+    }
+  }
+}
+
+// A precision whose dtypes do not match its name is a mismatch.
+TEST_F(Components, ADifferenceFromAutocastIsAMismatch) {
+  for (const StudiedModel model : {StudiedModel::toy, StudiedModel::transformer}) {
+    EXPECT_EQ(record_of(model, precision_named("fp16")).status, Status::ok);
+    Precision other = precision_named("fp16");
+    other.compute = Dtype::bf16;
+    EXPECT_EQ(record_of(model, other).status, Status::mismatch);
+    other = precision_named("fp16");
+    other.residual = other.statistics = Dtype::f64;
+    EXPECT_EQ(record_of(model, other).status, Status::mismatch);
+  }
+  Precision wide = precision_named("fp16");
+  wide.logits = Dtype::f32;
+  const CaseRecord record = record_of(StudiedModel::transformer, wide);
+  EXPECT_EQ(record.status, Status::mismatch);
+  EXPECT_EQ(record.reason, "logits is float32 here, float16 under autocast");
+}
 
 // The status of a single case with the factors of `c`.
 Status status_of(const PrecisionCase& c) {
@@ -32,56 +120,6 @@ TEST(PrecisionExperiment, AMismatchIsTheCasesStatus) {
   EXPECT_EQ(status_of(c), Status::ok);
   c.precision.logits = Dtype::f32;
   EXPECT_EQ(status_of(c), Status::mismatch);
-}
-
-TEST(Accumulation, AnErrorThatRoundingDoesNotExplainIsAMismatch) {
-  const auto status = [](double error, double sum) {
-    CaseRecord record;
-    add_accumulated(record, {.sum = sum, .rounding_error = error, .rounding_largest = 0.01});
-    return record.status;
-  };
-  EXPECT_EQ(status(0.01, 1), Status::ok);
-  EXPECT_EQ(status(0.011, 1), Status::mismatch);
-}
-
-TEST(Accumulation, ASumThatIsNotFiniteNeedsAnOverflow) {
-  const auto status = [](double sum, double rounded_sum, bool nan_on_overflow = false) {
-    CaseRecord record;
-    add_accumulated(record, {.sum = sum,
-                             .rounding_error = std::abs(sum - rounded_sum),
-                             .rounding_bound = 0.01,
-                             .rounding_largest = 0.01,
-                             .rounded_sum = rounded_sum,
-                             .largest = 65504,
-                             .nan_on_overflow = nan_on_overflow});
-    return record.status;
-  };
-  constexpr double infinite = HUGE_VAL;
-  EXPECT_EQ(status(infinite, 70000), Status::ok);
-  EXPECT_EQ(status(-infinite, -70000), Status::ok);
-  EXPECT_EQ(status(infinite, 65503), Status::ok);  // rounding may exceed the largest number
-  EXPECT_EQ(status(infinite, 60000), Status::mismatch);
-  EXPECT_EQ(status(NAN, 70000), Status::mismatch);
-  EXPECT_EQ(status(NAN, 70000, true), Status::ok);
-  EXPECT_EQ(status(NAN, 60000, true), Status::mismatch);
-  EXPECT_EQ(status(NAN, infinite), Status::ok);
-}
-
-TEST(Accumulation, SumsThatOverflowAreOk) {
-  CpuDevice device(std::size_t{1} << 28U, 1);
-  for (const Summation summation : {Summation::pairwise, Summation::compensated}) {
-    AccumulationFactors c;
-    c.count = 10;
-    c.addend = 60000;
-    c.summation = summation;
-    c.arithmetic = Arithmetic::fp16;
-    CaseRecord record;
-    add_accumulated(record, accumulate(device, c));
-    EXPECT_EQ(record.status, Status::ok) << name_of(summation);
-    c.count = 1;  // within the range
-    EXPECT_EQ(accumulate(device, c).largest, 65504);
-    EXPECT_EQ(accumulate(device, c).sum, 60000);
-  }
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ class PrecisionExperiment final : public ExperimentOf<PrecisionCase> {
   [[nodiscard]] std::string name() const override { return "precision"; }
   [[nodiscard]] std::string splitting_factor() const override { return "study"; }
   [[nodiscard]] std::vector<ShownColumn> shown_columns() const override;
-  // "dtypes" and "norm_breaks".
+  // "dtypes".
   [[nodiscard]] std::vector<Table> closing_tables(
       const std::vector<SummaryRow>& rows) const override;
   [[nodiscard]] std::string notes() const override;
@@ -30,9 +30,6 @@ class PrecisionExperiment final : public ExperimentOf<PrecisionCase> {
     return device_.info().memory_bytes;
   }
   [[nodiscard]] CaseRecord measure(const PrecisionCase& c, Progress& progress) override;
-
-  [[nodiscard]] bool has(Study study) const;
-  void add_study(CaseRecord& record, const PrecisionCase& c);
 
   World& world_;
   Device& device_;

@@ -1,21 +1,17 @@
 #pragma once
 // The factors of a case of `precision`: a study, and the factors of that study.
 
-#include <bit>
 #include <cstdint>
-#include <string>
 
 #include "core/precision.h"
-#include "core/rounded_norm.h"
-#include "core/summation.h"
-#include "experiments/precision/float_format.h"
+#include "experiments/precision/summation.h"
 #include "harness/factor_options.h"
 #include "harness/run_options.h"
 
 namespace paceline {
 
-enum class Study : std::uint8_t { accumulation, bits, dtypes, norms };
-constexpr auto names_of(Study) { return names("accumulation", "bits", "dtypes", "norms"); }
+enum class Study : std::uint8_t { accumulation, dtypes, norms };
+constexpr auto names_of(Study) { return names("accumulation", "dtypes", "norms"); }
 
 // The dtypes of the addends and of the sum. fp16-into-fp32: float16 addends are added to a float32
 // sum. fp16-upcast: the addends are cast to float32 before they are added. bf16 likewise.
@@ -35,69 +31,30 @@ constexpr auto names_of(Arithmetic) {
 enum class StudiedModel : std::uint8_t { toy, transformer };
 constexpr auto names_of(StudiedModel) { return names("toy", "transformer"); }
 
-// Any number, infinities and NaN included.
-struct AnyNumber {
-  double value = 0;
+enum class NormKind : std::uint8_t { layer_norm, rms_norm };
+constexpr auto names_of(NormKind) { return names("layer_norm", "rms_norm"); }
 
-  // Bitwise, so that NaN equals itself.
-  [[nodiscard]] bool operator==(const AnyNumber& other) const {
-    return std::bit_cast<std::uint64_t>(value) == std::bit_cast<std::uint64_t>(other.value);
-  }
-};
-template <>
-struct FactorValue<AnyNumber> {
-  static constexpr ValueType type = ValueType::real;
-  static AnyNumber read(std::string_view text, const Range& range);
-  // As text, since a NaN attribute of a file would not compare equal to itself.
-  static Value write(AnyNumber number) { return fmt::format("{}", number.value); }
-  static std::string choices() { return "inf nan"; }
-};
-
-struct StudyFactor {
+struct StudyFactors {
   Study study = Study::accumulation;
-
-  [[nodiscard]] bool operator==(const StudyFactor&) const = default;
-};
-
-struct AccumulationFactors {
+  // accumulation
   std::int64_t count = 1000;
   double addend = 0.01;
   Summation summation = Summation::sequential;
   Arithmetic arithmetic = Arithmetic::fp32;
-
-  [[nodiscard]] bool operator==(const AccumulationFactors&) const = default;
-};
-
-struct BitsFactors {
-  AnyNumber number = {9.75};
-  Format format = Format::fp32;
-
-  [[nodiscard]] bool operator==(const BitsFactors&) const = default;
-};
-
-struct DtypesFactors {
+  // dtypes
   Precision precision = precision_named("fp32");
   StudiedModel model = StudiedModel::toy;
-
-  [[nodiscard]] bool operator==(const DtypesFactors&) const = default;
-};
-
-struct NormsFactors {
+  // norms
   NormKind norm = NormKind::layer_norm;
   Dtype norm_dtype = Dtype::f16;
   double mean = 0;   // of the input, in units of scale
   double scale = 1;  // standard deviation of the input
   std::int64_t width = 768;
 
-  [[nodiscard]] bool operator==(const NormsFactors&) const = default;
+  [[nodiscard]] bool operator==(const StudyFactors&) const = default;
 };
 
-struct PrecisionCase : StudyFactor,
-                       AccumulationFactors,
-                       BitsFactors,
-                       DtypesFactors,
-                       NormsFactors,
-                       LaunchFactors {
+struct PrecisionCase : StudyFactors, LaunchFactors {
   [[nodiscard]] bool operator==(const PrecisionCase&) const = default;
 };
 
