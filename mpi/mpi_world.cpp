@@ -1,21 +1,25 @@
 #include "mpi/mpi_world.h"
 
+#include <fmt/format.h>
 #include <mpi.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cmath>
+#include <csignal>
 #include <cstdlib>
 #include <limits>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include "core/error.h"
 #include "core/non_copyable.h"
 #include "core/usable_cores.h"
 #include "mpi/check.h"
-#include "mpi/deadline.h"
 #include "mpi/mpi_watchdog.h"
 
 namespace paceline {
@@ -31,6 +35,37 @@ int count_usable_cores(MPI_Comm node) {
   MPI_CHECK(MPI_Allreduce(&mine, &all, sizeof mine, MPI_BYTE, MPI_BOR, node));
   return std::max(1, CPU_COUNT(&all));
 }
+
+// The time limit of MPI_Init_thread() and MPI_Finalize(), which wait for every rank. The watchdog
+// cannot guard them: its ranks talk over MPI. Unless it is destroyed within the timeout and 20 s,
+// it ends this process with ExitCode::collective.
+class Deadline : NonCopyable {
+ public:
+  Deadline(std::string_view call, const LaunchTimeout& timeout) {
+    // On a busy machine ranks need seconds to start, even where their collectives take
+    // milliseconds.
+    const double limit = timeout.seconds + 20;
+    constexpr double others_wait = 7;  // so that the line is printed
+    line = fmt::format(
+        "paceline: {} did not finish in {:g} s: a rank has not called it; see whether every rank "
+        "runs this command line, or raise --timeout\n",
+        call, limit);
+    previous_ = std::signal(SIGALRM, [](int /*signal*/) {
+      (void)!write(STDERR_FILENO, line.data(), line.size());
+      _exit(static_cast<int>(ExitCode::collective));
+    });
+    alarm(static_cast<unsigned>(std::ceil(limit + (timeout.reports ? 0 : others_wait))));
+  }
+  ~Deadline() {
+    alarm(0);
+    std::signal(SIGALRM, previous_);
+  }
+
+ private:
+  static std::string line;  // a signal handler must not make it
+  sighandler_t previous_;
+};
+std::string Deadline::line;
 
 // From MPI_Init to MPI_Finalize.
 class MpiLibrary : NonCopyable {
@@ -59,9 +94,9 @@ class MpiLibrary : NonCopyable {
 // Shared by all worlds of a launch, and destroyed with the last of them.
 struct Launch {
   Launch(int* argc, char*** argv, const LaunchTimeout& timeout, StartGuard::Report report)
-      : library(argc, argv, timeout, report), watchdog(timeout.seconds) {}
+      : library(argc, argv, timeout, report), watchdog(make_mpi_watchdog(timeout.seconds)) {}
   MpiLibrary library;
-  MpiWatchdog watchdog;
+  std::unique_ptr<Watchdog> watchdog;
 };
 
 class MpiWorld final : public World {
@@ -85,7 +120,7 @@ class MpiWorld final : public World {
   [[nodiscard]] std::string broadcast(const std::string& mine, int root) override;
   void wait_idle() override;
   [[nodiscard]] std::unique_ptr<World> split(int color, int key) override;
-  [[nodiscard]] Watchdog& watchdog() override { return launch_->watchdog; }
+  [[nodiscard]] Watchdog& watchdog() override { return *launch_->watchdog; }
   [[noreturn]] void abort(ExitCode code) override;
 
  private:
@@ -167,7 +202,7 @@ std::string MpiWorld::broadcast(const std::string& mine, int root) {
 // Not MPI_Barrier(), which polls without a pause. No timeout: it may take as long as a case takes.
 void MpiWorld::wait_idle() {
   using std::chrono::microseconds;
-  const WatchdogScope watchdog_scope(watchdog(), MpiWatchdog::idle, WaitFor::ranks);
+  const WatchdogScope watchdog_scope(watchdog(), idle, WaitFor::ranks);
   MPI_Request all = MPI_REQUEST_NULL;
   MPI_CHECK(MPI_Ibarrier(control_, &all));
   int done = 0;
@@ -209,7 +244,7 @@ std::unique_ptr<World> make_mpi_world(int* argc, char*** argv, const LaunchTimeo
   auto launch = std::make_shared<Launch>(argc, argv, timeout, report);
   MPI_Comm control = MPI_COMM_NULL;
   {
-    const WatchdogScope watchdog_scope(launch->watchdog, "making the world", WaitFor::ranks);
+    const WatchdogScope watchdog_scope(*launch->watchdog, "making the world", WaitFor::ranks);
     MPI_CHECK(MPI_Comm_dup(MPI_COMM_WORLD, &control));
   }
   auto world = std::make_unique<MpiWorld>(std::move(launch), control);
