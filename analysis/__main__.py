@@ -1,9 +1,10 @@
-"""The command line: python3 -m analysis VERB FILES... --output PATH; --help lists the verbs."""
+"""The command line: python3 -m analysis VERB FILES...; --help lists the verbs."""
 
 import argparse
 import os
 import signal
 import sys
+import traceback
 from contextlib import suppress
 from errno import EDQUOT, EFBIG, EIO, ENOSPC
 from importlib import import_module
@@ -14,9 +15,11 @@ from typing import NoReturn, TextIO
 from . import temporary_files
 from .formatting import printable
 
+REGRESSION = 1
 WRONG_USE = 2
 CANNOT_RUN = 3
 UNWRITABLE = 6
+INTERNAL = 7
 
 
 class Parser(argparse.ArgumentParser):
@@ -39,13 +42,21 @@ def given(value: str) -> Path:
     return Path(value)
 
 
+def percent(value: str) -> float:
+    number = float(value)
+    if not 0 <= number <= 1e6:
+        raise argparse.ArgumentTypeError(f"{value} is not from 0 to 1000000")
+    return number
+
+
 def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = Parser(
         prog="analysis",
-        description="Tables, figures, a report, snapshots and traces from paceline's result files.",
+        description="Tables, figures, a report, comparisons, snapshots and traces from paceline's "
+        "result files.",
     )
     verbs = parser.add_subparsers(
-        dest="verb", required=True, metavar="tables|figures|report|snapshot|trace|peers"
+        dest="verb", required=True, metavar="tables|figures|report|compare|snapshot|trace|peers"
     )
     tables = verbs.add_parser(
         "tables",
@@ -88,6 +99,39 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         "figures of published write-ups next to ours; the files' machines and commands last. "
         "Questions without data are listed with the command that measures them. Files are results "
         "of any experiment, or rows of bench/peers/ or of paceline plan --json (.jsonl).",
+    )
+    compare = verbs.add_parser(
+        "compare",
+        help="whether B is faster or slower than A, case by case; exits 1 on a regression",
+        description="Judges each case of B by that of A: faster, slower, same or undecided; with "
+        "--reference, the given values by the files. Exits with 1 if a case is slower or no longer "
+        "ok, or a value is not reached.",
+    )
+    compare.add_argument(
+        "files",
+        nargs="+",
+        metavar="FILE",
+        type=given,
+        help="A.h5 B.h5, or runs in pairs: A1.h5 B1.h5 A2.h5 B2.h5 ...; with --reference any",
+    )
+    compare.add_argument(
+        "--any-machine", action="store_true", help="also compare runs of different machines"
+    )
+    compare.add_argument(
+        "--threshold",
+        type=percent,
+        default=2,
+        metavar="PERCENT",
+        help="by which times may differ and count as equal (default: 2)",
+    )
+    compare.add_argument(
+        "--reference",
+        type=given,
+        metavar="F.toml",
+        help="values that the files must reach, in place of A (docs/measuring.md)",
+    )
+    compare.add_argument(
+        "--json", action="store_true", help="a line of JSON for each case instead of a table"
     )
     snapshot = verbs.add_parser(
         "snapshot",
@@ -136,9 +180,11 @@ def main(arguments: list[str] | None = None) -> None:
     # needed.
     os.environ.pop("MPLBACKEND", None)
     options = parse(arguments)
-    refuse_undecodable([*options.files, options.output])
-    refuse_inputs_as_output(options.files, options.output)
-    options.files = distinct(options.files)
+    if options.verb != "compare":
+        refuse_undecodable([options.output])
+        refuse_inputs_as_output(options.files, options.output)
+        options.files = distinct(options.files)
+    refuse_undecodable(options.files)
     try:
         from .result_file import ResultError
 
@@ -149,8 +195,17 @@ def main(arguments: list[str] | None = None) -> None:
             "then .venv/bin/python3 -m analysis",
             CANNOT_RUN,
         )
+    regressed = False
     try:
-        if options.verb == "tables":
+        if options.verb == "compare":
+            written, regressed = verb.run(
+                options.files,
+                options.threshold / 100,
+                options.any_machine,
+                options.reference,
+                options.json,
+            )
+        elif options.verb == "tables":
             form = verb.format_for(options.output, options.format)
             written = verb.write(options.files, options.output, form, verb.Spread(options.spread))
         elif options.verb == "figures":
@@ -162,7 +217,12 @@ def main(arguments: list[str] | None = None) -> None:
     except OSError as error:
         code = UNWRITABLE if error.errno in (EDQUOT, EFBIG, EIO, ENOSPC) else WRONG_USE
         fail(f"{error.filename or options.output}: cannot be written: {error.strerror}", code)
+    except Exception:  # a defect of ours, for which Python exits as for a regression
+        traceback.print_exc()
+        raise SystemExit(INTERNAL) from None
     print_out("\n".join(map(str, written)))
+    if regressed:
+        raise SystemExit(REGRESSION)
 
 
 def stop(number: int, _frame: FrameType | None) -> None:

@@ -11,6 +11,11 @@ NOT_FACTORS = {
     "status", "reason", "warmup_reason", "stop_reason", "warnings", "created", "run",
     "slurm_job_id", "array_task", "restart",
 }  # fmt: skip
+# Factors that say how long was measured and what else was recorded.
+EFFORT = {
+    "seed", "warmup", "max_warmup", "steps", "min_time", "until_ci", "max_steps", "timeout",
+    "memory_timeline", "profile",
+}  # fmt: skip
 # The order of factors in the name of a case; others follow by name.
 FACTOR_ORDER = (
     "study", "software", "variant", "backend", "op", "size", "d_model", "d_ff", "layers", "heads",

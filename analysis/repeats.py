@@ -6,16 +6,11 @@ from itertools import combinations
 
 import pandas as pd
 
+from .factors import EFFORT
 from .formatting import figure, label, printable, text
 from .results import Results, Run, file_names
 
-# Factors that say how long was measured and what else was recorded, and the ratio up to which two
-# times count as the same: those of `paceline compare`.
-EFFORT = {
-    "seed", "warmup", "max_warmup", "steps", "min_time", "until_ci", "max_steps", "timeout",
-    "memory_timeline", "profile",
-}  # fmt: skip
-THRESHOLD = 1.02
+THRESHOLD = 1.02  # the ratio up to which two times count as the same
 
 
 @dataclass(frozen=True)
@@ -78,7 +73,7 @@ class Repeat:
         its_commit = f": its times are those of {second.software}" if second.software else ""
         return (
             f"{new} is newer{its_commit}. "
-            f"`paceline compare {old} {new}` judges whether the change is "
+            f"`python3 -m analysis compare {old} {new}` judges whether the change is "
             "more than the variation within a run."
         )
 

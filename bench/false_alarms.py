@@ -7,14 +7,13 @@ record: measures pairs of identical runs of `model --size tiny` while busy loops
 host. The file gets the seconds of every step as a dataset [run, repetition]; runs 2i and 2i + 1 are
 a pair. Options of the program follow `--`.
 
-judge: counts the verdicts of `paceline compare` on every group of consecutive pairs, for several
+judge: counts the verdicts of `compare` on every group of consecutive pairs, for several
 group sizes; groups overlap. The second run of each pair is taken as measured, and with all its
 steps made longer by each of several percentages. Exit code 1 if more than 1% of the comparisons of
 identical runs say faster or slower.
 """
 
 import argparse
-import json
 import os
 import subprocess
 import sys
@@ -27,13 +26,14 @@ import numpy as np
 
 ROOT = Path(__file__).parents[1]
 PROGRAM = ROOT / "build/paceline"
-sys.path.append(str(ROOT / "tests" / "analysis"))
-import synthetic  # noqa: E402
+sys.path.append(str(ROOT))
+from analysis.comparison import ratio_of, verdict_of  # noqa: E402
 
 BUSY = [sys.executable, "-c", "while True: pass"]
 GROUPS = (1, 2, 4, 10, 16, 32)  # pairs
 SLOWDOWNS = (0, 5, 10, 50, 100)  # percent
 ALLOWED = 0.01  # of identical runs
+THRESHOLD = 0.02
 
 
 def samples_of(path: Path) -> np.ndarray:
@@ -76,26 +76,10 @@ def pairs_of(series: Path) -> np.ndarray:
 
 
 def verdicts(pairs: np.ndarray, size: int, slowdown: float) -> Counter[str]:
-    """Counts compare's verdicts on every group of `size` consecutive pairs.
-
-    Writes `size` pairs of files with one case per group, so that compare runs once."""
-    groups = range(len(pairs) - size + 1)
-    with tempfile.TemporaryDirectory() as folder:
-        files = []
-        for place in range(size):
-            for side, factor in ((0, 1), (1, 1 + slowdown / 100)):
-                cases = [
-                    synthetic.case({"group": group},
-                                   {"step": [pairs[group + place, side] * factor]})
-                    for group in groups
-                ]  # fmt: skip
-                path = Path(folder) / f"{'AB'[side]}{place + 1}.h5"
-                files.append(synthetic.write_file(path, cases))
-        done = subprocess.run([PROGRAM, "compare", "--json", *files], capture_output=True,
-                              text=True, check=False)  # fmt: skip
-    if done.returncode > 1:
-        raise RuntimeError(done.stderr)
-    return Counter(json.loads(line)["verdict"] for line in done.stdout.splitlines())
+    """Counts the verdicts on every group of `size` consecutive pairs."""
+    slowed = pairs * [[1], [1 + slowdown / 100]]
+    groups = np.lib.stride_tricks.sliding_window_view(slowed, size, axis=0)
+    return Counter(verdict_of(ratio_of(np.moveaxis(group, -1, 0)), THRESHOLD) for group in groups)
 
 
 def judge(arguments: argparse.Namespace) -> int:

@@ -12,7 +12,8 @@ files=("$folder"/*.h5)
 
 code=0
 "$python" "$jobs/tables_and_figures.py" "$folder" || code=$?
-"$python" "$jobs/verdict.py" "$folder" | tee "$folder/verdict.txt" || code=$?
+PYTHONPATH="$jobs/..${PYTHONPATH:+:$PYTHONPATH}" "$python" -m analysis compare \
+  --reference "$jobs/reference.toml" "${files[@]}" | tee "$folder/verdict.txt" || code=$?
 "$jobs/status.sh" "$folder" >"$folder/status.txt" || true
 env | grep -E '^(SLURM_JOB|SLURM_CLUSTER|SBATCH_|CUDA_|NCCL_|OMPI_|PACELINE)' | sort \
   >"$folder/environment.txt" || true

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from analysis import report
-from conftest import ROOT
+from analysis.__main__ import main
+from conftest import ROOT, Run
 from synthetic import CaseDict, write_file
 
 
@@ -18,6 +19,25 @@ def make_file(tmp_path: Path) -> Callable[..., Path]:
         return write_file(tmp_path / name, cases, **attributes)
 
     return make
+
+
+@pytest.fixture
+def compare(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> Callable[..., Run]:
+    """compare("a.h5", "b.h5", "--json"): runs the verb in tmp_path."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+
+    def run(*arguments: object) -> Run:
+        code = 0
+        try:
+            main(["compare", *map(str, arguments)])
+        except SystemExit as ended:
+            code = ended.code
+        return Run(code, *capsys.readouterr())
+
+    return run
 
 
 # Files whose sections of the report other published files fill too.

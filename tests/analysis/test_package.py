@@ -1,5 +1,6 @@
 """The package as installed with pip install ./analysis: load() and samples()."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -105,3 +106,11 @@ def test_the_package_can_be_installed(tmp_path, file):
         )
         assert done.stdout.strip() in ("2 6", str(tmp_path / "t.md"))
     assert "xl" in (tmp_path / "t.md").read_text()
+    judged = subprocess.run(
+        [tmp_path / "site/bin/paceline-analysis", "compare", file, file],
+        env=os.environ | {"PYTHONPATH": str(tmp_path / "site")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert judged.stdout.endswith("\n1 not ok, 1 undecided\n")

@@ -44,8 +44,8 @@ def test_the_newer_file_of_the_same_machine_is_named(two):
         "new.h5 (paceline bbbbbbb, 2026-11-21T10:00:00Z, AMD EPYC) and old.h5 (paceline aaaaaaa, "
         "2026-11-20T10:00:00Z, AMD EPYC) have 2 settings in common. In 2 of them the median time "
         "of the former is 1.15 to 1.25 times that of the latter. new.h5 is newer: its times are "
-        "those of paceline bbbbbbb. `paceline compare old.h5 new.h5` judges whether the change is "
-        "more than the variation within a run."
+        "those of paceline bbbbbbb. `python3 -m analysis compare old.h5 new.h5` judges whether the "
+        "change is more than the variation within a run."
     )
 
 
@@ -142,7 +142,7 @@ def test_files_of_one_name_are_told_apart_by_their_folders(make_file, tmp_path):
         paths.append(make_file([row(seconds)], f"{folder}/sweep.h5", **run))
     whole = report.of(paths)
     (one,) = whole.repeats
-    assert f"`paceline compare {paths[0]} {paths[1]}`" in one.sentence
+    assert f"`python3 -m analysis compare {paths[0]} {paths[1]}`" in one.sentence
     assert f"file {paths[1]}." in whole.sections[0].headline
 
 

@@ -1,4 +1,4 @@
-"""jobs/ without Slurm: workstation.sh, verdict.py, status.sh, and jobs of an installation."""
+"""jobs/ without Slurm: workstation.sh, finish.sh, status.sh, and jobs of an installation."""
 
 import os
 import re
@@ -8,9 +8,9 @@ import tarfile
 from pathlib import Path
 
 import h5py
-import numpy as np
 import pytest
 
+import synthetic
 from conftest import PROGRAM, ROOT, wait_until
 
 JOBS = ROOT / "jobs"
@@ -47,7 +47,7 @@ def test_every_kind_of_sweep_on_a_workstation(tmp_path: Path):
             assert file.attrs["complete"], path
     assert "scaling_nodes: skipped: needs 4 nodes" in done.stdout
     assert "step" in (results / "sizes.md").read_text()
-    assert "rates judged" in (results / "verdict.txt").read_text()
+    assert (results / "verdict.txt").read_text().endswith("\n12 missing\n")
     with tarfile.open(tmp_path / "results/tiny.tar.gz") as archive:
         assert {"tiny/ddp.h5", "tiny/ddp.log"} <= set(archive.getnames())
 
@@ -153,63 +153,23 @@ def test_an_unknown_job_is_refused(tmp_path: Path):
     assert "there is no" in done.stderr
 
 
-def rates(path: Path, device: bytes, rate: float, status: bytes = b"ok") -> None:
-    with h5py.File(path, "w") as file:
-        text = h5py.string_dtype()
-        file.create_dataset("ranks/device", data=[device], dtype=text)
-        file.create_dataset("summary/status", data=[status, b"ok"], dtype=text)
-        file.create_dataset("summary/size", data=[b"small", b"large"], dtype=text)
-        file["summary/context"] = np.array([512, 512])
-        file["summary/tokens_per_s"] = np.array([rate, 1.0])
-
-
-REFERENCE = """
-[[rate]]
-file = "sizes"
-case = { size = "small", context = 512 }
-column = "tokens_per_s"
-device = "A GPU"
-rate = 1000
-"""
-
-
-@pytest.mark.parametrize(
-    ("device", "rate", "code", "word"),
-    [
-        (b"A GPU", 950.0, 0, "passed"),
-        (b"A GPU", 949.0, 1, "SHORT"),
-        (b"A GPU", float("nan"), 1, "SHORT"),
-        (b"Another GPU", 1.0, 0, "skipped"),
-    ],
-)
-def test_verdict(tmp_path: Path, device: bytes, rate: float, code: int, word: str):
-    rates(tmp_path / "sizes.h5", device, rate)
-    (tmp_path / "reference.toml").write_text(REFERENCE)
-    done = run(ROOT / ".venv/bin/python3", JOBS / "verdict.py", ".", "reference.toml", cwd=tmp_path)
+@pytest.mark.parametrize(("rate", "code"), [(45000.0, 0), (44000.0, 1)])
+def test_a_rate_below_the_reference_is_the_code_of_finish(tmp_path: Path, rate: float, code: int):
+    """jobs/reference.toml has 46,510 tokens/s."""
+    factors = {"size": "small", "context": 512}
+    one = synthetic.case(factors, {"step": [[0.1] * 6]}, summary={"tokens_per_s": rate})
+    folder = tmp_path / "results"
+    folder.mkdir()
+    synthetic.write_file(folder / "sizes-small.h5", [one], ranks=[("NVIDIA H200", "GPU-1", "a")])
+    done = run(JOBS / "finish.sh", "results", cwd=tmp_path)
     assert done.returncode == code, done.stderr
-    assert done.stdout.startswith(word)
+    counts = "11 missing, 1 regression" if code else "11 missing, 1 within"
+    assert (folder / "verdict.txt").read_text().endswith(f"\n{counts}\n")
+    assert (tmp_path / "results.tar.gz").exists()
 
 
-def test_a_failed_case_is_short(tmp_path: Path):
-    rates(tmp_path / "sizes.h5", b"A GPU", 1000.0, b"error")
-    (tmp_path / "reference.toml").write_text(REFERENCE)
-    done = run(ROOT / ".venv/bin/python3", JOBS / "verdict.py", ".", "reference.toml", cwd=tmp_path)
-    assert done.returncode == 1
-    assert done.stdout.startswith("SHORT")
-
-
-def test_an_ambiguous_reference_is_refused(tmp_path: Path):
-    rates(tmp_path / "sizes.h5", b"A GPU", 1000.0)
-    (tmp_path / "reference.toml").write_text(REFERENCE.replace('size = "small", ', ""))
-    done = run(ROOT / ".venv/bin/python3", JOBS / "verdict.py", ".", "reference.toml", cwd=tmp_path)
-    assert done.returncode == 2
-    assert "2 cases" in done.stderr
-
-
-@pytest.mark.parametrize("command", [("status.sh",), ("verdict.py",)])
-def test_a_missing_folder_is_refused(tmp_path: Path, command: tuple[str, ...]):
-    python = [ROOT / ".venv/bin/python3"] if command[0].endswith(".py") else []
-    done = run(*python, JOBS / command[0], "nowhere", cwd=tmp_path)
+def test_a_missing_folder_is_refused(tmp_path: Path):
+    done = run(JOBS / "status.sh", "nowhere", cwd=tmp_path)
     assert done.returncode == 2
     assert "there is no folder nowhere" in done.stderr
 

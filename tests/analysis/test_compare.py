@@ -1,0 +1,440 @@
+"""`compare`: verdicts, the cases that it matches, exit codes, and refused files and options."""
+
+import json
+import shutil
+from math import nan
+
+import h5py
+import numpy as np
+import pytest
+
+from analysis import comparison
+from analysis.result_file import decompressed
+from conftest import ROOT
+from synthetic import case, write_file
+
+
+@pytest.fixture
+def write(tmp_path):
+    """write("a.h5", case, ...): a result file."""
+    return lambda name, *cases, **more: write_file(tmp_path / name, cases, **more)
+
+
+def around(seconds, spread=0.002, ranks=1):
+    """Ten repetitions with this median, whose longest is 1 + spread times the shortest."""
+    return [list(seconds * (1 + spread / (2 + spread) * np.linspace(-1, 1, 10)))] * ranks
+
+
+def timed(seconds, spread=0.002, **factors):
+    return case({"size": "small", "context": 128} | factors, {"step": around(seconds, spread)})
+
+
+def oom(**factors):
+    return case({"size": "small", "context": 128} | factors, status="oom", reason="2 GB asked for")
+
+
+def told(done):
+    """The output as one line."""
+    return " ".join(done.out.split())
+
+
+def rows_of(done):
+    return [json.loads(line) for line in done.out.splitlines()]
+
+
+@pytest.fixture
+def verdicts(compare, write):
+    """verdicts([case, ...], [case, ...], *options): of the rows, and the exit code."""
+
+    def run(a, b, *options):
+        write("a.h5", *a)
+        write("b.h5", *b)
+        done = compare("a.h5", "b.h5", "--json", *options)
+        return [row["verdict"] for row in rows_of(done)], done.code
+
+    return run
+
+
+TABLE = """\
+A = a.h5
+B = b.h5
+size small
+verdict    A (ms)  B (ms)                    B / A  pairs  repetitions  case
+slower      10.00   20.00     2.000 [1.984, 2.016]      1       10, 10  context 128
+faster      500.0   250.0  0.5000 [0.4960, 0.5040]      1       10, 10  context 256
+only in B       –       –                        –      –            –  context 2
+only in A       –       –                        –      –            –  context 1
+A, B: medians over repetitions of the slowest rank. B / A: with the interval that the verdict
+follows from (docs/measuring.md).
+1 faster, 1 only in A, 1 only in B, 1 slower
+"""
+
+
+def test_the_table(compare, write):
+    write("a.h5", timed(0.01), timed(0.5, context=256), timed(1, context=1))
+    write("b.h5", timed(0.02), timed(0.25, context=256), timed(1, context=2))
+    done = compare("a.h5", "b.h5")
+    assert (done.code, done.out) == (1, TABLE)
+
+
+def test_a_table_is_as_wide_as_the_terminal(compare, write, monkeypatch):
+    cases = [timed(1, context=context, mode=mode) for context in (8, 16) for mode in "xy"]
+    cases.append(oom(context=32, mode="z"))
+    write("a.h5", *cases)
+    for columns, last in ((80, "\n      context 32, z (A: "), (140, "  context 32, z (A: ")):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        out = compare("a.h5", "a.h5").out
+        assert max(map(len, out.splitlines())) <= columns
+        assert f"{last}oom, 2 GB asked for; B: oom, 2 GB asked for)\n" in out
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "threshold", "verdict", "code"),
+    [
+        (1, 1.04, 2, "slower", 1), (1.04, 1, 2, "faster", 0), (1, 1.01, 2, "same", 0),
+        (1, 1.04, 0, "slower", 1), (1, 1.04, 4, "undecided", 0), (1, 1.04, 10, "same", 0),
+        (1, 2, 200, "same", 0),
+    ],
+)  # fmt: skip
+def test_verdicts(verdicts, a, b, threshold, verdict, code):
+    found = verdicts([timed(a)], [timed(b)], "--threshold", threshold)
+    assert found == ([verdict], code)
+
+
+@pytest.mark.parametrize("seconds", [0.5, 0.9, 1.01, 1.1, 2.0])
+def test_runs_of_a_wide_spread_are_undecided(compare, write, seconds):
+    write("a.h5", timed(1, 0.2))
+    write("b.h5", timed(seconds, 0.2))
+    done = compare("a.h5", "b.h5")
+    assert done.code == 0
+    assert "10 pairs on" in told(done)
+    assert done.out.endswith("\n1 undecided\n")
+
+
+def test_a_file_with_itself(compare, write):
+    write("a.h5", timed(1, 0.2))
+    (row,) = rows_of(compare("a.h5", "a.h5", "--json"))
+    assert (row["verdict"], row["ratio_low"], row["ratio_high"]) == ("same", 1, 1)
+
+
+def test_without_an_interval_the_verdict_is_undecided(compare, write):
+    write("a.h5", case({"context": 8}, {"step": [[1.0] * 5]}))
+    write("b.h5", case({"context": 8}, {"step": around(9)}))
+    done = compare("a.h5", "b.h5")
+    assert done.code == 0
+    assert "undecided 1.000 9.000 9.000 1 5, 10 context 8 " in told(done)
+    assert "undecided without an interval" in done.out
+    assert "10 pairs on" not in told(done)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "verdict", "code"),
+    [
+        (timed(1), oom(), "no longer ok", 1), (oom(), timed(1), "ok now", 0),
+        (oom(), oom(), "not ok", 0),
+    ],
+)  # fmt: skip
+def test_statuses(compare, verdicts, a, b, verdict, code):
+    assert verdicts([a], [b]) == ([verdict], code)
+    of_b = "oom, 2 GB asked for" if b["status"] == "oom" else "ok"
+    assert f" B: {of_b}) 1 {verdict}" in told(compare("a.h5", "b.h5"))
+
+
+def test_the_headline_decides(verdicts):
+    a, b = (case({}, {"forward": around(s), "step": around(2)}) for s in (1, 9))
+    assert verdicts([a], [b]) == (["same"], 0)
+
+
+def test_the_slowest_rank_of_each_repetition_counts(compare, write):
+    write("a.h5", case({}, {"step": around(1) + around(3)}))
+    write("b.h5", case({}, {"step": around(3) + around(2)}))
+    (row,) = rows_of(compare("a.h5", "b.h5", "--json"))
+    assert (row["verdict"], row["a_median_s"]) == ("same", pytest.approx(3))
+
+
+def test_seed_steps_and_warmup_do_not_distinguish_cases(compare, verdicts):
+    a, b = timed(1, seed=1, steps=10), timed(1, seed=2, warmup=7)
+    assert verdicts([a], [b]) == (["same"], 0)
+    assert verdicts([a], [timed(1, lr=0.5)]) == ([], 2)
+    done = compare("a.h5", "b.h5")
+    assert done.err == "analysis: no case of b.h5 has the factors of one in a.h5\n"
+
+
+@pytest.mark.parametrize("factor", ["warmup", "ranks", "memory_timeline"])
+def test_cases_of_a_sweep_over_such_factors_are_matched_by_them(compare, verdicts, factor):
+    one, two = timed(1, **{factor: 1}), timed(5, **{factor: 2})
+    assert verdicts([one, two], [two, one], "--any-machine") == (["same"] * 2, 0)
+    found, _ = verdicts([one, two], [two], "--any-machine")
+    assert sorted(found) == ["only in A", "same"]
+    (missing,) = (line for line in compare("a.h5", "b.h5").out.splitlines() if "only in A " in line)
+    assert missing.endswith(f"{factor.replace('_', ' ')} 1")
+
+
+def test_steps_that_vary_with_the_context_do_not_distinguish_cases(verdicts):
+    a = timed(1, steps=10), timed(1, context=256, steps=5)
+    b = timed(1, steps=7), timed(1, context=256, steps=7)
+    assert verdicts(a, b) == (["same"] * 2, 0)
+
+
+def test_repeated_cases_are_matched_in_order(verdicts):
+    a = timed(1, seed=1), timed(2, seed=2)
+    b = timed(1, seed=3), timed(2, seed=4), timed(3, seed=5)
+    assert verdicts(a, b) == (["same", "same", "only in B"], 0)
+
+
+def test_other_machines_are_refused_without_any_machine(compare, write):
+    write("a.h5", timed(1))
+    anyway = "; --any-machine compares them anyway\n"
+    others = {
+        "devices differ: AMD EPYC in a.h5, GPU in b.h5": [("GPU", "", "node1")] * 2,
+        "rank counts differ: 2 in a.h5, 1 in b.h5": [("AMD EPYC", "", "node1")],
+    }
+    for says, ranks in others.items():
+        write("b.h5", timed(1), ranks=ranks)
+        done = compare("a.h5", "b.h5")
+        assert (done.code, done.out) == (2, "")
+        assert done.err == f"analysis: {says}{anyway}"
+        assert compare("a.h5", "b.h5", "--any-machine").code == 0
+    with h5py.File(write("b.h5", timed(1)), "a") as file:
+        file["ranks/cpu"][:] = "Other"
+    says = f"analysis: the hosts' CPUs differ: AMD EPYC in a.h5, Other in b.h5{anyway}"
+    assert compare("a.h5", "b.h5").err == says
+
+
+def test_on_any_machine_threads_and_device_are_no_factors(verdicts):
+    a, b = timed(1, threads=2, device="cpu"), timed(1, threads=64, device="cuda")
+    assert verdicts([a], [b]) == ([], 2)
+    assert verdicts([a], [b], "--any-machine") == (["same"], 0)
+
+
+def test_other_experiments_are_refused(compare, write):
+    write("a.h5", timed(1))
+    write("b.h5", timed(1), experiment="ddp")
+    done = compare("a.h5", "b.h5", "--any-machine")
+    says = "a.h5 holds results of 'model', b.h5 of 'ddp': nothing to compare"
+    assert (done.code, says in done.err) == (2, True)
+
+
+@pytest.fixture
+def pairs(write):
+    """pairs([(a, b), ...]): files A1 B1 A2 B2 ... with these medians; each run spreads by 1.2."""
+    return lambda medians: [
+        write(f"{side}{n}.h5", timed(seconds, 0.2)).name
+        for n, pair in enumerate(medians, 1)
+        for side, seconds in zip("AB", pair, strict=True)
+    ]
+
+
+def test_ten_pairs_with_b_slower_in_each(compare, pairs):
+    medians = [(level, 1.05 * level) for level in (1, 3, 2, 5, 1.5, 4, 1.2, 6, 2.5)]
+    nine = compare(*pairs(medians))
+    assert nine.code == 0
+    assert "from 10 pairs on the variation between runs decides 1 undecided" in told(nine)
+    ten = compare(*pairs([*medians, (7, 7 * 1.03)]))
+    assert ten.code == 1
+    assert "  1.050 [1.030, 1.050]     10     100, 100  " in ten.out
+    assert ten.out.startswith("A = A1.h5, A2.h5, ")
+    assert "10 pairs on" not in told(ten)
+
+
+def test_a_case_is_judged_by_the_pairs_that_have_it(compare, write, pairs):
+    files = pairs([(1, 2)] * 3)
+    write("A2.h5", timed(1, context=256), oom())
+    write("B3.h5", timed(1, context=256))
+    one, other = rows_of(compare(*files, "--json"))
+    assert (one["pairs"], one["a_repetitions"]) == (1, 10)
+    assert (other["verdict"], other["context"]) == ("in no pair", 256)
+
+
+def test_a_case_that_one_run_of_b_lost_is_a_regression(compare, write, pairs):
+    files = pairs([(1, 1), (1, 1)])
+    write("B2.h5", oom())
+    done = compare(*files)
+    assert done.code == 1
+    assert "no longer ok" in done.out
+    assert "(A: ok; B: oom, 2 GB asked for)" in told(done)
+
+
+def test_json_has_a_line_per_case(compare, write):
+    write("a.h5", timed(1), timed(1, context=256), timed(1, context=1))
+    write("b.h5", timed(2), oom(context=256), timed(1, context=2))
+    slower, lost, *unmatched = rows_of(compare("a.h5", "b.h5", "--json"))
+    assert (slower["context"], slower["verdict"], slower["pairs"]) == (128, "slower", 1)
+    assert (slower["a_median_s"], slower["b_median_s"]) == pytest.approx((1, 2))
+    assert slower["ratio"] == pytest.approx(2)
+    assert slower["ratio_low"] < 2 < slower["ratio_high"]
+    assert (slower["a_repetitions"], slower["b_repetitions"]) == (10, 10)
+    assert (lost["verdict"], lost["b_reason"], lost["ratio"]) == (
+        "no longer ok", "2 GB asked for", None
+    )  # fmt: skip
+    found = {(row["context"], row["verdict"]) for row in unmatched}
+    assert found == {(1, "only in A"), (2, "only in B")}
+
+
+@pytest.mark.parametrize("statistic", ["median", "mean", "min", "max"])
+def test_a_summary_that_contradicts_the_samples_is_refused(compare, write, statistic):
+    write("a.h5", timed(0.01))
+    with h5py.File(write("b.h5", timed(0.02)), "a") as file:
+        file[f"summary/step_{statistic}_s"][:] = 0.01
+    done = compare("a.h5", "b.h5")
+    assert (done.code, done.out) == (2, "")
+    assert f"b.h5: case case-000: step_{statistic}_s is 0.01 in the summary and 0.0" in done.err
+
+
+def test_a_summary_of_other_cases_is_refused(compare, write):
+    with h5py.File(write("a.h5", timed(1)), "a") as file:
+        file["cases"].move("case-000", "case-001")
+    done = compare("a.h5", "a.h5")
+    assert (done.code, "a.h5: the summary names other cases" in done.err) == (2, True)
+
+
+def replace(group, name, values):
+    del group[name]
+    group[name] = values
+
+
+SAMPLES = "b.h5: /cases/case-000/samples/step"
+NO_TIME = f"{SAMPLES}: rank 0 took %s s in repetition 3"
+UNREADABLE = "b.h5: cannot be read"
+
+
+@pytest.mark.parametrize(
+    ("damage", "says"),
+    [
+        (lambda case: case["samples"].attrs.__delitem__("headline"), UNREADABLE),
+        (lambda case: case["samples"].__delitem__("step"), UNREADABLE),
+        (lambda case: case["samples/step"].__setitem__((0, 3), nan), NO_TIME % "nan"),
+        (lambda case: case["samples/step"].__setitem__((0, 3), -1), NO_TIME % "-1.0"),
+        (lambda case: case["samples/step"].__setitem__((0, 3), float("inf")), NO_TIME % "inf"),
+        (lambda case: case["samples/step"].__setitem__((0, 0), 9), "by the samples"),
+        (lambda case: replace(case["samples"], "step", [0.1] * 10), f"{SAMPLES} is not [rank"),
+        (lambda case: replace(case["samples"], "step", [[1, 2]]), f"{SAMPLES} is not [rank"),
+        (lambda case: replace(case["samples"], "step", [["a"]]), f"{SAMPLES} is not [rank"),
+        (lambda case: case.attrs.__delitem__("status"), UNREADABLE),
+    ],
+    ids=[
+        "no headline", "no samples", "not a number", "negative", "infinite", "another number",
+        "no ranks", "whole numbers", "texts", "no status",
+    ],
+)  # fmt: skip
+def test_damaged_samples(compare, write, damage, says):
+    write("a.h5", timed(1))
+    with h5py.File(write("b.h5", timed(2)), "a") as file:
+        damage(file["cases/case-000"])
+    done = compare("a.h5", "b.h5")
+    assert (done.code, done.out) == (2, "")
+    assert says in done.err
+    assert done.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("a.h5",), "A.h5 B.h5, or more in pairs, A1.h5 B1.h5 A2.h5 B2.h5; 1 given"),
+        (("a.h5", "b.h5", "c.h5"), "3 given"),
+        (("a.h5", "b.h5", "a.h5", "c.h5"), "a.h5 is given twice"),
+        (("a.h5", "b.h5", "--threshold", "-1"), "--threshold"),
+        (("a.h5", "b.h5", "--threshold", "nan"), "--threshold"),
+        (("a.h5", "b.h5", "--threshold", ""), "--threshold"),
+        (("a.h5", "b.h5", "--threshold", "2%"), "--threshold"),
+        (("a.h5", "."), ".: is a folder"),
+        (("a.h5", "none.h5"), "none.h5: no such file"),
+        (("a.h5", "b.h5", "--reference", ""), "--reference"),
+    ],
+    ids=lambda v: " ".join(v) if isinstance(v, tuple) else "",
+)
+def test_wrong_use(compare, write, tmp_path, arguments, says):
+    shutil.copy(write("a.h5", timed(1)), tmp_path / "b.h5")
+    shutil.copy(tmp_path / "a.h5", tmp_path / "c.h5")
+    done = compare(*arguments)
+    assert (done.code, done.out) == (2, "")
+    assert says in done.err
+    assert done.err.count("\n") == 1
+
+
+def test_a_defect_does_not_exit_as_a_regression_does(compare, write, monkeypatch):
+    write("a.h5", timed(1))
+    monkeypatch.setattr(comparison, "judge", lambda *_: 1 / 0)
+    done = compare("a.h5", "a.h5")
+    assert (done.code, "ZeroDivisionError" in done.err) == (7, True)
+
+
+def test_a_sweep_that_did_not_end_has_to_be_merged(compare, write, tmp_path):
+    write("a.h5", timed(1))
+    (tmp_path / "c.h5.cases").mkdir()
+    (tmp_path / "c.h5.cases" / "case.h5").touch()
+    done = compare("a.h5", "c.h5")
+    assert (done.code, "paceline merge c.h5" in done.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["results/reference/ddp-course-h200.h5", "results/reference/weak-ddp-1-h200.h5.xz",
+     "tests/golden/attention-schema1.h5.xz", "tests/golden/model-schema1.h5.xz"],
+)  # fmt: skip
+def test_published_files_of_both_versions(compare, name):
+    done = compare(ROOT / name, ROOT / name, "--json")
+    assert done.code == 0, done.err
+    with h5py.File(decompressed(ROOT / name)) as file:
+        assert len(rows_of(done)) == len(file["cases"])
+    assert {row["verdict"] for row in rows_of(done)} == {"same"}
+
+
+@pytest.mark.parametrize(
+    ("of_version_1", "of_version_2"),
+    [
+        ({"sync": "none", "comm_dtype": "none", "registration": "none", "verify": "0"},
+         {"sync": "none"}),
+        ({"sync": "flat", "bucket_mb": "0", "comm_dtype": "fp32"},
+         {"sync": "flat", "comm_dtype": "fp32"}),
+        ({"sync": "bucketed", "bucket_mb": "25"}, {"sync": "bucketed", "bucket_mb": "25"}),
+        ({"shard": "zero1", "bucket_mb": "25", "comm_dtype": "fp32"},
+         {"shard": "zero1", "bucket_mb": "25", "comm_dtype": "fp32"}),
+        ({"mode": "inference", "recompute": "none"}, {"mode": "inference"}),
+        ({"op": "broadcast", "redop": "none", "in_place": "yes"}, {"op": "broadcast"}),
+        ({"op": "all_reduce", "redop": "sum", "in_place": "yes"},
+         {"op": "all_reduce", "redop": "sum", "in_place": "yes"}),
+        ({"precision": "fp32", "fp32_attention": "near"},
+         {"precision": "fp32", "fp32_attention": "bf16x3"}),
+        ({"precision": "tf32", "fp32_attention": "tf32"}, {"precision": "tf32"}),
+    ],
+)  # fmt: skip
+def test_cases_of_version_1_are_matched(compare, write, of_version_1, of_version_2):
+    """It recorded factors that did not apply to a case, and called bf16x3 near."""
+    write("a.h5", timed(1, **of_version_1), schema_version=1)
+    write("b.h5", timed(1, **of_version_2))
+    assert [row["verdict"] for row in rows_of(compare("a.h5", "b.h5", "--json"))] == ["same"]
+
+
+def test_results_without_times_need_no_repetitions(compare, write):
+    write("p.h5", case({"study": "bits"}))
+    done = compare("p.h5", "p.h5")
+    assert done.code == 0
+    assert "these results have no times; --reference F.toml judges their values" in done.out
+    assert "--steps" not in done.out
+
+
+def test_control_characters_do_not_reach_the_terminal(compare, write):
+    odd = "a\x1b[2Jb\nINJECTED"
+    write(f"{odd}.h5", timed(1, mode=odd), timed(1, mode="z"), oom(mode="o") | {"reason": odd})
+    done = compare(f"{odd}.h5", f"{odd}.h5")
+    assert done.code == 0
+    assert done.out.count(r"a\x1b[2Jb\nINJECTED") == 5
+    assert all(map(str.isprintable, done.out.split("\n")))
+
+
+def test_a_dataset_that_was_never_written(compare, write):
+    """The file is as large as a well compressed one of that size."""
+    write("a.h5", timed(1))
+    bad = write("b.h5", timed(1))
+    with h5py.File(bad, "r+") as file:
+        replace_with_unwritten(file["cases/case-000/samples"])
+    with bad.open("ab") as file:
+        file.truncate(bad.stat().st_size + (1 << 21))
+    done = compare("a.h5", "b.h5")
+    assert (done.code, "claims more data than" in done.err) == (2, True)
+
+
+def replace_with_unwritten(samples):
+    del samples["step"]
+    samples.create_dataset("step", (1, 1 << 21), "f8")

@@ -1,0 +1,136 @@
+"""The ratio of runs with its interval, and the verdict, by the rule of docs/measuring.md."""
+
+import importlib.util
+from math import isnan, nan
+
+import numpy as np
+import pytest
+
+from analysis.comparison import Ratio, ratio_of, verdict_of
+from conftest import ROOT
+
+
+def spread(low, high, count=10):
+    return np.linspace(low, high, count)
+
+
+def pairs_of(ratios):
+    """Pairs with these ratios; the repetitions of each run vary by far more."""
+    levels = range(1, len(ratios) + 1)
+    return [
+        (spread(level / 4, level * 7 / 4), ratio * spread(level / 4, level * 7 / 4))
+        for level, ratio in zip(levels, ratios, strict=True)
+    ]
+
+
+def test_one_pair_allows_for_the_spread_of_both():
+    """Spreads 1.2 / 1 and 3.6 / 2.4, medians 1.1 and 3."""
+    found = ratio_of([(spread(1, 1.2), spread(2.4, 3.6))])
+    factor = (1.2 * 1.5) ** 2
+    expected = (3 / 1.1, 3 / 1.1 / factor, 3 / 1.1 * factor)
+    assert (found.value, found.low, found.high) == pytest.approx(expected, rel=1e-12)
+
+
+def test_the_spread_is_that_of_all_repetitions():
+    """Without the extremes of long runs, 9% of identical runs would be called faster or slower."""
+    seconds = np.ones(100)
+    seconds[50] = 1.5
+    found = ratio_of([(seconds, np.full(6, 3.0))])
+    assert (found.low, found.high) == pytest.approx((3 / 2.25, 3 * 2.25), rel=1e-12)
+
+
+def test_few_pairs_allow_for_the_spread_of_all_their_repetitions():
+    """Each run is steady, but A's second one is twice as slow."""
+    one, two = np.ones(10), np.full(10, 2.0)
+    found = ratio_of([(one, one), (two, one)])
+    assert (found.value, found.low, found.high) == (0.75, 0.75 / 4, 0.75 * 4)
+
+
+def test_ten_pairs_are_judged_by_their_ratios():
+    ratios = [1.4, 1.1, 1.2, 1.8, 1.3, 1.7, 1.5, 1.6, 1.9]
+    assert ratio_of(pairs_of(ratios)).low < 0.1
+    found = ratio_of(pairs_of([*ratios, 2]))
+    assert (found.value, found.low, found.high) == pytest.approx((1.55, 1.1, 2), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("count", "rank"),
+    [(10, 1), (11, 1), (13, 1), (14, 2), (15, 2), (17, 2), (20, 3), (50, 14)],
+)
+def test_ranks_of_the_sign_test(count, rank):
+    """By the table of the binomial distribution with p = 1/2: P(X < 1) = 1/1024 of 10, P(X < 2) =
+    14/8192 of 13 (too much) and 15/16384 of 14, ..."""
+    ratios = list(range(1, count + 1))
+    found = ratio_of(pairs_of(ratios[::2] + ratios[1::2][::-1]))
+    assert (found.low, found.high) == pytest.approx((rank, count + 1 - rank), rel=1e-12)
+
+
+def test_every_run_needs_six_repetitions():
+    ten = np.ones(10)
+    assert not isnan(ratio_of([(ten, np.full(6, 3.0))]).low)
+    for pair in ((ten, np.full(5, 3.0)), (np.full(5, 1 / 3), ten)):
+        found = ratio_of([pair])
+        assert found.value == pytest.approx(3)
+        assert isnan(found.low)
+        assert isnan(found.high)
+        assert verdict_of(found, 0.02) == "undecided"
+    assert isnan(ratio_of([]).value)
+
+
+@pytest.mark.parametrize("bad", [0.0, nan])
+def test_times_are_positive(bad):
+    good, run = np.ones(10), np.ones(10)
+    run[3] = bad
+    for pair in ((good, run), (run, good)):
+        assert isnan(ratio_of([pair]).low)
+        assert isnan(ratio_of([pair]).high)
+
+
+def test_a_run_with_itself():
+    assert ratio_of([(spread(1, 9), spread(1, 9))]) == Ratio(1, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "verdict"),
+    [
+        (1.26, 1.5, "slower"), (1.25, 1.5, "undecided"), (0.5, 0.79, "faster"),
+        (0.5, 0.8, "undecided"), (0.8, 1.25, "same"), (0.79, 1.25, "undecided"),
+        (0.8, 1.26, "undecided"),
+    ],
+)  # fmt: skip
+def test_the_interval_lies_beyond_or_within_the_threshold(low, high, verdict):
+    assert verdict_of(Ratio(1, low, high), 0.25) == verdict
+
+
+def false_alarms():
+    """The module bench/false_alarms.py, which is not in a package."""
+    spec = importlib.util.spec_from_file_location(
+        "false_alarms", ROOT / "bench" / "false_alarms.py"
+    )
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("size", [1, 4, 10])
+@pytest.mark.parametrize(
+    ("series", "count"), [("identical_runs", 200), ("identical_long_runs", 100)]
+)
+def test_identical_runs_beside_a_busy_loop(series, count, size):
+    """On series recorded by bench/false_alarms.py; see docs/measuring.md."""
+    bench = false_alarms()
+    pairs = bench.pairs_of(ROOT / "tests" / "golden" / f"{series}.h5")
+    assert len(pairs) == count
+    found = bench.verdicts(pairs, size, slowdown=0)
+    assert found.total() == count - size + 1
+    assert found["slower"] + found["faster"] <= 0.01 * found.total()
+    assert set(found) <= {"slower", "faster", "same", "undecided"}
+
+
+def test_a_slowdown_is_found_when_pairs_differ_in_nothing_else():
+    """Replaces the second run of each pair by the first, so that only the slowdown differs."""
+    bench = false_alarms()
+    pairs = bench.pairs_of(ROOT / "tests" / "golden" / "identical_runs.h5")
+    pairs[:, 1] = pairs[:, 0]
+    for slowdown in (5, 10):
+        assert bench.verdicts(pairs[:40], 10, slowdown) == {"slower": 31}
