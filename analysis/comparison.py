@@ -202,19 +202,19 @@ def keyed(file: File, ignored: set[str]) -> dict[tuple[Key, int], Case]:
 
 
 def judge(key: dict[str, str], pairs: Sequence[tuple[Case, Case]], threshold: float) -> Judged:
-    by_status = {
-        status: [pair for pair in pairs if tuple(case.is_ok for case in pair) == status]
-        for status in ((True, False), (True, True), (False, True), (False, False))
-    }
-    measured = by_status[True, True]
-    ratio = ratio_of([(a.seconds, b.seconds) for a, b in measured])
-    verdicts = ("no longer ok", verdict_of(ratio, threshold), "ok now", "not ok")
-    verdict, shown = next(
-        (verdict, found[0])
-        for verdict, found in zip(verdicts, by_status.values(), strict=True)
-        if found
+    measured, lost, regained = (
+        [(a, b) for a, b in pairs if (a.is_ok, b.is_ok) == ok]
+        for ok in ((True, True), (True, False), (False, True))
     )
+    ratio = ratio_of([(a.seconds, b.seconds) for a, b in measured])
+    if lost:
+        verdict = "no longer ok"
+    elif measured:
+        verdict = verdict_of(ratio, threshold)
+    else:
+        verdict = "ok now" if regained else "not ok"
     figures: dict[str, object] = {}
+    shown = (lost or measured or regained or pairs)[0]
     runs_of_sides = zip(*measured, strict=True) if measured else ((), ())
     for side, case, runs in zip("ab", shown, runs_of_sides, strict=True):
         figures |= {
@@ -241,7 +241,8 @@ def ratio_of(pairs: Sequence[tuple[Times, Times]]) -> Ratio:
         return Ratio(value, ratios[rank - 1], ratios[-rank])
     a, b = (np.concatenate(side) for side in zip(*pairs, strict=True))
     spreads = a.max() / a.min() * (b.max() / b.min())
-    return Ratio(value, value / (spreads * spreads), value * (spreads * spreads))
+    factor = spreads * spreads
+    return Ratio(value, value / factor, value * factor)
 
 
 def sign_test_rank(n: int) -> int:

@@ -26,7 +26,7 @@ dataset carries its `unit` and `description` as attributes, so the file document
 lists the same texts.
 
 A result file is HDF5, schema version 2. Version 1 and files of version 2 without `/runs` or
-descriptions are still read, by `paceline compare` and by the analysis.
+descriptions are still read by the analysis.
 
 - `/summary` is a table: a one-dimensional dataset for each column, a value for each case. All other
   groups of columns are tables, too.

@@ -9,7 +9,7 @@ namespace paceline {
 
 using Make = std::unique_ptr<Command>();
 Make model_command, attention_command, ddp_command, zero_command, collectives_command, plan_command,
-    precision_command, info_command, list_command, merge_command, compare_command, columns_command;
+    precision_command, info_command, list_command, merge_command, columns_command;
 
 // clang-format off
 std::span<const Registration> registry() {
@@ -24,7 +24,6 @@ std::span<const Registration> registry() {
     {"info", "ranks, devices and library versions; --ceilings measures their peak rates", info_command},
     {"list", "experiments and their presets, with what each preset pins", list_command},
     {"merge", "rebuilds a result file from its finished cases after a crash", merge_command},
-    {"compare", "whether B is faster or slower than A, case by case; exits 1 on a regression", compare_command},
     {"columns", "the meaning of every dataset and attribute of a result file, tab-separated", columns_command},
   });
   return commands;

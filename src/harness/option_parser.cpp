@@ -69,17 +69,7 @@ struct OptionParser::Impl {
     return fmt::format("--config: {}:{}:{}: {}", file, line, column, name.substr(2));
   }
 
-  // What is wrong with the positional arguments, "" if they are not what `error` is about.
-  [[nodiscard]] std::string wrong_files(const CLI::ParseError& error) const {
-    if (files == nullptr || !std::string_view(error.what()).starts_with(files->get_name()))
-      return "";
-    const int least = files->get_expected_min();
-    return least == files->get_expected_max() ? fmt::format("needs {} file", least)
-                                              : fmt::format("needs {} files or more", least);
-  }
-
   CLI::App app;
-  CLI::Option* files = nullptr;
   std::map<std::string, Entry> entries;
   std::vector<std::string> order;  // of declaration
   Presets presets;
@@ -129,9 +119,8 @@ void OptionParser::flag(const std::string& name, bool& target, const std::string
   entry.option = impl_->app.add_flag(name, entry.texts, help);
 }
 
-void OptionParser::files(Texts& target, int least, int most, const std::string& help) {
-  impl_->files = impl_->app.add_option("files", target, help);
-  impl_->files->required()->expected(least, most)->type_name("F.h5");
+void OptionParser::file(std::string& target, const std::string& help) {
+  impl_->app.add_option("file", target, help)->required()->type_name("F.h5");
 }
 
 void OptionParser::config_file() {
@@ -224,10 +213,8 @@ void OptionParser::parse_command_line(const Texts& arguments) {
   } catch (const CLI::ExtrasError&) {
     throw UsageError(unknown_option(impl_->app.remaining().front(), "--"));
   } catch (const CLI::ParseError& error) {
-    const std::string files = impl_->wrong_files(error);
-    throw UsageError(fmt::format("{}; see paceline {} --help",
-                                 files.empty() ? one_line(error.what()) : experiment_ + " " + files,
-                                 experiment_));
+    throw UsageError(
+        fmt::format("{}; see paceline {} --help", one_line(error.what()), experiment_));
   }
   for (auto& [name, entry] : impl_->entries) {
     if (entry.option->count() > 0) entry.source = Source::command_line;
@@ -305,9 +292,6 @@ bool OptionParser::parse(const Texts& arguments, GivenOptions& as_written) {
     // The options of the file are listed, not the file.
     if (name == config_option) continue;
     as_written[name] = text(name);
-  }
-  if (impl_->files != nullptr) {
-    as_written["files"] = fmt::format("{}", fmt::join(impl_->files->results(), ","));
   }
   return true;
 }

@@ -49,7 +49,7 @@ class OptionParser : NonCopyable {
     option(name, help, convert, {.type = FactorValue<T>::type});
   }
   void flag(const std::string& name, bool& target, const std::string& help);
-  void files(std::vector<std::string>& target, int least, int most, const std::string& help);
+  void file(std::string& target, const std::string& help);
 
   // Text that --help prints below the options.
   void note(std::string_view text);

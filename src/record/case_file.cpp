@@ -149,35 +149,6 @@ std::int64_t version_of(const File& file) {
   return number == nullptr ? 0 : *number;
 }
 
-bool is(const Case& c, std::string_view factor, std::string_view text) {
-  return c.has(factor) && c.at(factor) == Value(std::string(text));
-}
-
-// Version 1 recorded factors that did not apply to a case as none, no or 0, and bf16x3 as near.
-Case of_version_1(const Case& old) {
-  const bool alone = is(old, "sync", "none");
-  const bool has_buckets = !old.has("sync") || is(old, "sync", "bucketed");
-  const bool has_placements = !old.has("op") || is(old, "op", "all_reduce") ||
-                              is(old, "op", "reduce_scatter") || is(old, "op", "all_gather") ||
-                              is(old, "op", "reduce");
-  const std::map<std::string_view, bool> left_out = {
-      {"bucket_mb", !has_buckets},
-      {"comm_dtype", alone},
-      {"registration", alone},
-      {"verify", alone},
-      {"recompute", is(old, "mode", "inference")},
-      {"redop", is(old, "redop", "none")},
-      {"in_place", !has_placements},
-      {"fp32_attention", is(old, "precision", "tf32")}};
-  Case factors;
-  for (const auto& [name, value] : old.factors()) {
-    const auto it = left_out.find(name);
-    if (it == left_out.end() || !it->second) factors.set(name, value);
-  }
-  if (is(factors, "fp32_attention", "near")) factors.set("fp32_attention", std::string("bf16x3"));
-  return factors;
-}
-
 }  // namespace
 
 // The first files had no /runs: their run is named by the time of creation.
@@ -326,7 +297,7 @@ Case read_factors(const File& file, const std::string& id) {
     if (is_of_run(name)) continue;
     factors.set(name, group.attribute(name));
   }
-  return version_of(file) == 1 ? of_version_1(factors) : factors;
+  return factors;
 }
 
 }  // namespace paceline

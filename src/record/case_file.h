@@ -70,8 +70,7 @@ class OlderSchemaError : public UsageError {
 // Throws OlderSchemaError for a file of an older version: new cases cannot be added to it.
 void refuse_older_schema(const std::filesystem::path& path, const hdf5::File& file);
 
-// The attributes of /cases/<id> that are factors, sorted by name. Version 1 also recorded factors
-// that did not apply to the case; they are left out.
+// The attributes of /cases/<id> that are factors, sorted by name.
 [[nodiscard]] Case read_factors(const hdf5::File& file, const std::string& id);
 
 }  // namespace paceline

@@ -241,13 +241,4 @@ std::vector<std::string> merge_after_crash(const fs::path& path) {
   return found.damaged;
 }
 
-void require_merged(const fs::path& path) {
-  std::error_code ignored;
-  if (fs::exists(path, ignored) || case_files(cases_folder(path)).empty()) return;
-  throw UsageError(
-      fmt::format("{} does not exist, but {} holds finished cases of a run that did "
-                  "not end: make it with paceline merge {}",
-                  path.string(), cases_folder(path).string(), path.string()));
-}
-
 }  // namespace paceline

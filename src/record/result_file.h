@@ -86,7 +86,4 @@ class ResultFile {
 // F.h5.cases folder with a case in it.
 [[nodiscard]] std::vector<std::string> merge_after_crash(const std::filesystem::path& path);
 
-// Throws UsageError if there is no F.h5, but the F.h5.cases of a run that did not end.
-void require_merged(const std::filesystem::path& path);
-
 }  // namespace paceline

@@ -1,5 +1,5 @@
 #pragma once
-// Text tables, used by the console table and the comparison.
+// Text tables of the console.
 
 #include <cstddef>
 #include <string>

@@ -40,6 +40,12 @@ def compare(
     return run
 
 
+@pytest.fixture
+def write(tmp_path: Path) -> Callable[..., Path]:
+    """write("a.h5", case(...), ..., created="..."): writes a result file to tmp_path."""
+    return lambda name, *cases, **attributes: write_file(tmp_path / name, cases, **attributes)
+
+
 # Files whose sections of the report other published files fill too.
 LEFT_TO_THE_LONG_RUN = (
     "attention-flash-benchmark-16gb", "attention-pytorch-16gb", "collectives-2", "collectives-4",

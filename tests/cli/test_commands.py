@@ -503,7 +503,7 @@ def test_info_as_json(paceline):
 def test_help_and_version(paceline):
     overview = paceline("--help")
     assert overview.code == 0
-    assert "compare" in overview.out
+    assert "merge" in overview.out
     model = paceline("model", "--help", ranks=2)
     assert model.code == 0
     assert model.out.count("--global-batch") == 1  # only one rank prints

@@ -25,6 +25,7 @@ MAX_SHRINKING = 25  # runs
 MAX_RANKS = 6
 # Two programs that profile NCCL on the same GPUs beside others wait for each other without end.
 PROFILED_NCCL = threading.Lock()
+ANALYSIS = ["env", f"PYTHONPATH={ROOT}", sys.executable, "-m", "analysis"]
 FOLLOWED = 0.3  # share of the command lines that are followed by another command
 KEPT = "the results are in out.h5"  # in the error line of a refusal after the sweep
 NAN = re.compile(r"(?<![\w/])-?nan(?![\w/])", re.IGNORECASE)
@@ -164,7 +165,7 @@ def follow_up(use: Use, folder: Path, chance: random.Random) -> None:
     elif kind == "again":
         check_refusal(start(use, folder), "--output|--dump")
     elif kind == "compare":
-        done = run(folder, command(0, "compare", "out.h5", "out.h5"))
+        done = run(folder, [*ANALYSIS, "compare", "out.h5", "out.h5"])
         require(done.code == 0, f"{kind} code {done.code}: {done.ours()}")
     elif kind == "merge":
         check_refusal(run(folder, command(0, "merge", "out.h5")), r"out\.h5")
@@ -180,8 +181,8 @@ def follow_up(use: Use, folder: Path, chance: random.Random) -> None:
 
 def analyse(use: Use, folder: Path) -> None:
     """Makes the report of the result file in the environment of the launch."""
-    words = [sys.executable, "-m", "analysis", "report", "out.h5", "--output", "report.html"]
-    done = run(folder, use.environment.around(["env", f"PYTHONPATH={ROOT}", *words]))
+    words = [*ANALYSIS, "report", "out.h5", "--output", "report.html"]
+    done = run(folder, use.environment.around(words))
     require(done.code in (0, 0 if use.environment.prints else STOPPED), f"report: {done}")
     require((folder / "report.html").exists(), "report: no file")
 

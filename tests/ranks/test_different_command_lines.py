@@ -6,7 +6,6 @@ others while they start it; one that measures nothing ends, and the others after
 
 import subprocess
 
-import h5py
 import pytest
 
 from conftest import NO_MPI, PROGRAM, WRITE_CODE, Run
@@ -62,7 +61,7 @@ def test_code_2_on_every_rank_and_one_line_that_says_why(tmp_path, lines, says):
         ([MODEL, BAD], "(rank 1)"),
         ([MODEL, BAD, BAD], "(rank 1)"),
         ([BAD, MODEL], "--bad: unknown option of 'model'; "),
-        ([BAD, ("compare", "a.h5", "b.h5")], "--bad: unknown option of 'model'; "),
+        ([BAD, ("merge", "a.h5")], "--bad: unknown option of 'model'; "),
         ([("list",), BAD], "(rank 1)"),
     ],
     ids=["all", "rank 1", "ranks 1 and 2", "rank 0", "rank 0 of two that read", "rank 1 of two"],
@@ -100,18 +99,6 @@ def test_help_is_printed_once(paceline):
     done = paceline("model", "--help", ranks=2)
     assert done.code == 0
     assert done.out.count("--context") == 1
-
-
-def test_a_regression_is_the_launch_s_code(tmp_path, paceline):
-    for name in ("a.h5", "b.h5"):
-        done = paceline("model", *TINY, "--quiet", "--output", name)
-        assert done.code == 0, done.err
-    with h5py.File(tmp_path / "b.h5", "r+") as f:
-        (case,) = f["cases"].values()
-        case.attrs["status"] = "oom"
-    done = paceline("compare", "a.h5", "b.h5", ranks=2)
-    assert done.code == 1, done.err
-    assert done.out.count("no longer ok") == 2  # the row and the count, from one rank
 
 
 @pytest.mark.parametrize("ranks", [0, 3])
