@@ -10,7 +10,6 @@ namespace paceline {
 
 enum class ExitCode : int {
   done = 0,
-  regression = 1,   // found by `compare`
   usage = 2,        // unknown option, bad value, unreadable input
   environment = 3,  // no GPU, shared GPU, ranks that do not see each other
   mismatch = 4,     // a check failed, or training diverged

@@ -77,7 +77,7 @@ def run(folder, *args, preexec_fn):
 
 @pytest.mark.parametrize("command_", [MODEL, ("info",), ("collectives", "--bytes", 8, *CPU)])
 def test_threads_that_the_system_refuses(tmp_path, command_):
-    """OpenMP would end the program with 1."""
+    """OpenMP would end the program with 1, which is no code of ours."""
     too_little = limited_to(resource.RLIMIT_AS, 4 << 30)  # for the stacks
     done = run(tmp_path, *command_, "--threads", 4096, preexec_fn=too_little)
     assert done.returncode == 3, done.stderr
