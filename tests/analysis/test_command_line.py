@@ -451,7 +451,7 @@ def test_an_output_that_cannot_be_written(good, capsys):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "required: tables|figures|report|snapshot"),
+        ([], "required: tables|figures|report|compare|snapshot"),
         (["reports", "a.h5"], "invalid choice: 'reports'"),
         (["tables", "a.h5"], "required: --output"),
         (["tables", "--output", "t.md"], "required: FILE"),
