@@ -96,7 +96,7 @@ def read(path: Path) -> File:
 
 
 def factors_of(case: h5py.Group, of_version_1: bool) -> dict[str, object]:
-    factors = {name: value for name, value in case.attrs.items() if name not in NOT_FACTORS}
+    factors = {name: case.attrs[name] for name in sorted(case.attrs) if name not in NOT_FACTORS}
     if not of_version_1:
         return factors
     # It recorded factors that did not apply to a case, and called bf16x3 near.
@@ -140,8 +140,8 @@ def judged(files: Sequence[File], threshold: float, any_machine: bool) -> list[J
     compared."""
     for other in files[1:]:
         require_alike(files[0], other, any_machine)
-    ignored = EFFORT | MACHINE if any_machine else EFFORT
-    ignored = ignored - {name for file in files for name in distinguishing(file, ignored)}
+    ignored = EFFORT | (MACHINE if any_machine else set())
+    ignored -= {name for file in files for name in distinguishing(file, ignored)}
     by_key = [keyed(file, ignored) for file in files]
     a, b = by_key[::2], by_key[1::2]
     found = []

@@ -7,11 +7,12 @@ import h5py
 import numpy as np
 import pytest
 
-from conftest import PROGRAM, WRITE_CODE
+from conftest import PROGRAM, ROOT, WRITE_CODE
 
 ONCE = ("--warmup", 0, "--steps", 1, "--quiet")
 TINY = ("model", "--size", "tiny", "--context", 8, "--device", "cpu", *ONCE)
 
+PACKED = ROOT / "results/reference/weak-ddp-1-h200.h5.xz"
 WRONG = [
     (("model", "--sizes", "tiny"), "--sizes", "--help"),
     (("model", "--size", "smal"), "--size", "tiny, small, medium"),
@@ -110,6 +111,7 @@ WRONG = [
     (("merge", "none.h5"), "none.h5", "does not exist"),
     (("model", "--load-weights", "none.h5"), "none.h5", "cannot be read: No such file"),
     (("model", "--load-weights", "/bin/sh"), "/bin/sh", "cannot be read: it is not an HDF5 file"),
+    (("model", "--load-weights", PACKED), PACKED.name, "decompress it with unxz first"),
     (("ddp", "--predict", "none.h5"), "none.h5", "does not exist"),
     (("merge",), "file is required", "--help"),
     (("merge", "a.h5", "b.h5"), "b.h5: unexpected", "--help"),
