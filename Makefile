@@ -77,7 +77,7 @@ BENCH_SOURCES := $(filter-out bench/kernels/hopper_%,$(wildcard bench/kernels/*.
 endif
 # Without toml++ the program reads no TOML files.
 LIB_SOURCES += $(if $(TOML_FOUND),src/core/toml_parser.cpp,src/core/stub/no_toml.cpp)
-NEED_TOML := $(addprefix tests/unit/,toml_test.cpp hardware_test.cpp calibration_test.cpp)
+NEED_TOML := $(addprefix tests/unit/,toml_test.cpp hardware_test.cpp)
 UNIT_SOURCES := $(filter-out $(if $(TOML_FOUND),,$(NEED_TOML)),$(UNIT_SOURCES))
 RANK_SOURCES := $(wildcard tests/ranks/*.cpp)
 PEER_SOURCES := bench/peers/bare_mpi.cpp $(if $(NCCL_LIBS),bench/peers/bare_nccl.cpp)

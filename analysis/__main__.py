@@ -52,11 +52,13 @@ def percent(value: str) -> float:
 def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = Parser(
         prog="analysis",
-        description="Tables, figures, a report, comparisons, snapshots and traces from paceline's "
-        "result files.",
+        description="Tables, figures, a report, comparisons, snapshots, traces and rates from "
+        "paceline's result files.",
     )
     verbs = parser.add_subparsers(
-        dest="verb", required=True, metavar="tables|figures|report|compare|snapshot|trace|peers"
+        dest="verb",
+        required=True,
+        metavar="tables|figures|report|compare|snapshot|trace|peers|rates|check-plan",
     )
     tables = verbs.add_parser(
         "tables",
@@ -151,7 +153,34 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         description="Writes Markdown tables of paceline's and PyTorch's steps, eager and compiled, "
         "from files of bench/peers/train_step_ratios.py.",
     )
+    rates = verbs.add_parser(
+        "rates",
+        help="rates of measured steps and links, for plan --rates and ddp --predict",
+        description="Fits what paceline plan --rates and ddp --predict take: rates of steps, and "
+        "their slowdown by overlapped collectives, to files of model, ddp and zero; links are "
+        "those of files of collectives --fit.",
+    )
+    check = verbs.add_parser(
+        "check-plan",
+        help="predictions of paceline plan beside the cases of a file",
+        description="Prints the closed forms of paceline plan beside each case of a file of model, "
+        "ddp or zero; with --from also its step, predicted from these files without the case.",
+    )
+    check.add_argument("files", nargs=1, metavar="FILE", type=given, help="a result file")
+    check.add_argument(
+        "--from", nargs="+", default=[], metavar="FILE", type=given, dest="sources",
+        help="files as for rates",
+    )  # fmt: skip
+    check.add_argument("--json", action="store_true", help="one line of JSON per case, no table")
+    check.set_defaults(output=None)
+    built = Path(__file__).parents[1] / "build/paceline"
+    for verb in (rates, check):
+        verb.add_argument(
+            "--paceline", type=given, default=built if built.exists() else Path("paceline"),
+            metavar="PATH", help="the program",
+        )  # fmt: skip
     for verb, output in [
+        (rates, "the JSON file to write"),
         (tables, "the file to write"),
         (figures, "NAME.svg, .pdf or .png (others are NAME-warmup, ...), or a folder for all"),
         (report, "NAME.html, one file with all images in it, or NAME.md with a folder of them"),
@@ -180,15 +209,17 @@ def main(arguments: list[str] | None = None) -> None:
     # needed.
     os.environ.pop("MPLBACKEND", None)
     options = parse(arguments)
-    if options.verb != "compare":
-        refuse_undecodable([options.output])
-        refuse_inputs_as_output(options.files, options.output)
-        options.files = distinct(options.files)
     refuse_undecodable(options.files)
+    if options.verb != "compare":
+        options.files = distinct(options.files)
+        if options.output:
+            refuse_undecodable([options.output])
+            refuse_inputs_as_output(options.files, options.output)
     try:
         from .result_file import ResultError
 
-        verb = import_module(f".{options.verb}", __package__)  # matplotlib takes a second
+        # Only this one: matplotlib takes a second.
+        verb = import_module(f".{options.verb.replace('-', '_')}", __package__)
     except ModuleNotFoundError as error:
         fail(
             f"the Python package {error.name} is missing: run 'make deps', "
@@ -210,6 +241,10 @@ def main(arguments: list[str] | None = None) -> None:
             written = verb.write(options.files, options.output, form, verb.Spread(options.spread))
         elif options.verb == "figures":
             written = verb.write(options.files, verb.targets_for(options.output))
+        elif options.verb == "rates":
+            written = verb.write(options.files, options.output, options.paceline)
+        elif options.verb == "check-plan":
+            written = verb.lines(*options.files, options.sources, options.paceline, options.json)
         else:
             written = verb.write(options.files, options.output)
     except ResultError as error:

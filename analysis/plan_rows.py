@@ -1,4 +1,4 @@
-"""What `paceline plan --json` prints, an object a line: sections, and the cases of --check."""
+"""What `paceline plan --json` prints, an object a line: sections, and the cases of check-plan."""
 
 from collections.abc import Sequence
 

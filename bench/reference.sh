@@ -21,7 +21,7 @@ run model-profile-sizes 1 model --preset profile --profile 1
 # The model of the course's second write-up on compilation.
 run model-compile-512 1 model --d-model 512 --d-ff 2048 --layers 6 --heads 8 --context 512 \
   --exec eager,compiled --timing step --mode forward,forward-backward,train-step
-# The calibration files of plan --from for the rates of one rank.
+# With model-sizes and model-profile the files of one rank that plan's rates are fitted to.
 run model-flash 1 model --size small,medium,large,xl,2.7b --context 512 --precision bf16 \
   --attention flash --exec eager,compiled --timing step --warmup 100 --steps 60
 run model-batches 1 model --size small,medium,large,xl,2.7b --context 128 --batch-size 1,2
@@ -42,8 +42,12 @@ run collectives-symmetric 2 collectives --backend nccl --op all_reduce,reduce_sc
   --bytes 100KB,1MB,10MB,100MB,400MB,2GB --in-place yes --registration symmetric,none \
   --cadence back-to-back --steps 8 --fit
 run ddp-course 2 ddp --preset course --bucket-mb 1,10,25,100,1000
+links=$results/collectives-symmetric-$gpu
+if [ -z "$list" ] && [ -e "$links.h5" ]; then
+  .venv/bin/python3 -m analysis rates "$links.h5" --output "$links.json"
+fi
 run ddp-predict 2 ddp --preset course --sync none,bucketed --bucket-mb 1,10,25,100,1000 \
-  --predict "$results/collectives-symmetric-$gpu.h5"
+  --predict "$links.json"
 run ddp-context 2 ddp --preset context
 run ddp-long 2 ddp --preset long
 run ddp-profile 2 ddp --size xl --context 128 --global-batch 4 --sync naive,overlap,bucketed \

@@ -1,6 +1,13 @@
-"""The JSON lines of `paceline plan`."""
+"""The JSON lines of `paceline plan`, and of the package's commands that call it."""
 
 import json
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from tempfile import mkdtemp
+
+from conftest import PROGRAM, ROOT
 
 
 def sections(out: str) -> dict[str, list[dict]]:
@@ -18,7 +25,24 @@ def plan(paceline, *options: object) -> dict[str, list[dict]]:
     return sections(done.out)
 
 
-def check(paceline, path, *options: object) -> list[dict]:
-    done = paceline("plan", "--check", path, *options, "--json")
-    assert done.code == 0, done.err
-    return [json.loads(line) for line in done.out.splitlines()]
+@cache
+def rates(*files: Path) -> Path:
+    """What paceline-analysis rates makes of the files."""
+    path = Path(mkdtemp()) / "rates.json"
+    done = analysis("rates", *files, "--output", path)
+    assert done.returncode == 0, done.stderr
+    return path
+
+
+def analysis(*words: object) -> subprocess.CompletedProcess:
+    line = [sys.executable, "-m", "analysis", *map(str, words), "--paceline", str(PROGRAM)]
+    return subprocess.run(line, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+@cache
+def check(path: Path, *files: Path) -> list[dict]:
+    """The cases of a file, predicted from `files` if there are any."""
+    sources = ["--from", *files] if files else []
+    done = analysis("check-plan", path, *sources, "--json")
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]

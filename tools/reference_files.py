@@ -19,7 +19,8 @@ HEAD = """# The published files
 Made by `tools/reference_files.py`. `bench/reference.sh` and, for `weak-*` and `strong-*`,
 `bench/scaling.sh` measure them again; [docs/file-format.md](../docs/file-format.md) describes their
 contents. Most files that only the analysis reads are compressed (`xz -9e`): the analysis reads them
-as they are, paceline itself after `unxz`.
+as they are, paceline itself after `unxz`. In `--predict F.h5` of earlier commands `F.h5` stands for
+the file that `python3 -m analysis rates F.h5 --output F.json` writes now.
 `startup1` is a build of the branch before 5b91dc5 was committed. The recorded `--output` need not
 be the published name.
 
@@ -34,15 +35,16 @@ PEERS = """Times of PyTorch, cuDNN and NCCL beside ours, one JSON object per lin
 | `collective-peers-h200.jsonl` | `bench/peers/collective_ratios.py` |
 | `data-parallel-peers-h200.jsonl` | `bench/peers/data_parallel_ratios.py` |
 
-Predictions by closed forms and measured rates (files of `--from` after `unxz`):
+Predictions by closed forms and measured rates:
 
+    python3 -m analysis rates model-sizes-h200.h5.xz model-batches-h200.h5.xz \\
+      model-flash-h200.h5.xz model-profile-h200.h5 collectives-single-node-h200.h5 \\
+      ddp-course-h200.h5 zero-course-h200.h5 --output rates-h200.json
     build/paceline plan --hardware h200 --ranks 8 --bucket-mb 100 --size xl --precision bf16 \\
-      --context 512 --attention flash --exec compiled --from model-sizes-h200.h5,\\
-      model-batches-h200.h5,model-flash-h200.h5,model-profile-h200.h5,\\
-      collectives-single-node-h200.h5,ddp-course-h200.h5,zero-course-h200.h5 \\
+      --context 512 --attention flash --exec compiled --rates rates-h200.json \\
       --json > plan-xl-h200.jsonl
-    build/paceline plan --check ddp-course-h200.h5 --from model-sizes-h200.h5,\\
-      model-batches-h200.h5,collectives-single-node-h200.h5,ddp-course-h200.h5 \\
+    python3 -m analysis check-plan ddp-course-h200.h5 --from model-sizes-h200.h5.xz \\
+      model-batches-h200.h5.xz collectives-single-node-h200.h5 ddp-course-h200.h5 \\
       --json > plan-check-ddp-course-h200.jsonl
 """
 

@@ -44,8 +44,8 @@ def section(found: list[Results]) -> Section:
         problem="communication_accounting (d), ddp_bucketed_benchmarking (b)",
         question="How long does a step take by closed form, and of what is it made? From which "
         "batch on is it compute bound? How far off are predictions beside measured cases?",
-        command="build/paceline plan --size xl --ranks 8 --json > plan.jsonl, plan --check F.h5 "
-        "--json, and ddp --predict F.h5",
+        command="build/paceline plan --size xl --ranks 8 --json > plan.jsonl, python3 -m analysis "
+        "check-plan F.h5 --json > check.jsonl, and ddp --predict F.json",
         sentences=lines,
         tables=[
             *(table for results in plans for table in parts(results)),
@@ -157,7 +157,7 @@ def parts(results: Results) -> Iterator[Table]:
         rows += [["step", figure(1e3 * step["step_s"]), ""],
                  ["exchange, overlapped or not", figure(1e3 * step["exchange_s"]), ""]]  # fmt: skip
         yield grid(f"{name}-step", f"The predicted step ({name})",
-                   ["Closed forms; with --from, at the rates of measured files."],
+                   ["Closed forms; with --rates, at the rates of measured files."],
                    ["part", "ms", "of the step"], rows)  # fmt: skip
     if bound is not None:
         rows = [

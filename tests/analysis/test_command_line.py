@@ -188,7 +188,7 @@ def test_a_path_that_the_terminal_cannot_show(good, tmp_path):
 def test_help_lists_all_verbs():
     done = run("--help")
     assert done.returncode == 0
-    verbs = ("tables", "figures", "report", "snapshot", "trace", "peers")
+    verbs = ("tables", "figures", "report", "snapshot", "trace", "peers", "rates", "check-plan")
     assert all(verb in done.stdout for verb in verbs)
 
 

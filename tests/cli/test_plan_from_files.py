@@ -1,15 +1,18 @@
-"""`paceline plan --from` and `--check`: predictions from result files, and their errors."""
+"""`plan --rates` and `paceline-analysis check-plan`: predictions from result files, and their
+errors."""
 
+import json
 import re
 import shutil
 from pathlib import Path
+from statistics import median
 
 import h5py
 import pytest
 
 from analysis.result_file import decompressed
 from conftest import ROOT
-from plan_output import check, plan
+from plan_output import analysis, check, plan, rates
 
 REFERENCE = ROOT / "results/reference"
 DDP = REFERENCE / "ddp-course-h200.h5"
@@ -27,41 +30,36 @@ BATCHES = published("model-batches")
 
 
 @pytest.mark.parametrize("name", ["model-sizes", "model-memory", "model-precision", "ddp-course"])
-def test_peaks_of_published_runs_are_within_2_percent(paceline, name):
-    rows = check(paceline, published(name))
+def test_peaks_of_published_runs_are_within_2_percent(name):
+    rows = check(published(name))
     assert rows
     for row in rows:
         assert abs(row["peak_error_percent"]) < 2, row
         assert row["predicted_step_s"] is None  # no rates are known
 
 
-def test_steps_are_predicted_from_the_other_cases(paceline):
-    errors = [
-        abs(row["step_error_percent"])
-        for row in check(paceline, SIZES, "--from", f"{SIZES},{LINKS}")
-    ]
-    assert len(errors) == 20
-    assert sorted(errors)[10] < 5
-    assert max(errors) < 8
-    assert min(errors) > 0  # no case is predicted from itself
-
-
-def test_data_parallel_steps_are_predicted_from_links_and_contention(paceline):
-    rows = check(paceline, DDP, "--from", f"{SIZES},{LINKS},{DDP}")
+def test_data_parallel_steps_are_predicted_from_links_and_contention():
+    rows = check(DDP, SIZES, LINKS, DDP)
     errors = sorted(abs(row["step_error_percent"]) for row in rows)
     assert errors[len(errors) // 2] < 5
 
 
-def test_the_table_of_check_fits_a_terminal(paceline):
-    done = paceline("plan", "--check", DDP, "--from", f"{SIZES},{LINKS}")
-    assert done.code == 0
-    assert max(map(len, done.out.splitlines())) <= 100
-    assert "peak: median error" in done.out
+def test_the_table_of_check_plan_fits_a_terminal():
+    done = analysis("check-plan", DDP, "--from", SIZES, LINKS)
+    assert done.returncode == 0
+    *table, step, peak, _ = done.stdout.splitlines()
+    assert len(table) == 10
+    assert max(map(len, table)) <= 100
+    rows = check(DDP, SIZES, LINKS)
+    errors = sorted(abs(row["step_error_percent"]) for row in rows)
+    told = f"median error {median(errors):.1f}%, worst {errors[-1]:.1f}%, of 9 cases"
+    assert step == f"step: {told}"
+    assert peak == "peak: median error 0.1%, worst 0.1%, of 9 cases"
 
 
 def test_extrapolations_are_named(paceline):
-    files = f"{SIZES},{LINKS},{DDP}"
-    model = ("--size", "xl", "--attention", "naive", "--from", files)
+    files = rates(SIZES, LINKS, DDP)
+    model = ("--size", "xl", "--attention", "naive", "--rates", files)
     calibrated = (*model, "--hardware", "h200")
     done = paceline("plan", *calibrated, "--ranks", 8, "--ask", "run", "--run-tokens", 1e9)
     assert "collectives of 8 ranks, fitted on 4" in done.out
@@ -78,23 +76,27 @@ def test_sent_bytes_of_a_measured_run_match_the_prediction(paceline, tmp_path):
     sweep = ("--shard", "none,broadcast,zero1,zero2,fsdp", "--warmup", 1, "--steps", 1)
     done = paceline(*train, *sweep, "--output", "z.h5", ranks=2)
     assert done.code == 0, done.err
-    rows = check(paceline, tmp_path / "z.h5")
+    rows = check(tmp_path / "z.h5")
     assert len(rows) == 5
     for row in rows:
         assert abs(row["sent_error_percent"]) < 0.1, row
         assert abs(row["peak_error_percent"]) < 10, row  # padding matters in a tiny model
 
 
-@pytest.mark.parametrize("option", ["--check", "--from"])
-def test_files_of_the_wrong_kind_are_refused(paceline, option):
-    done = paceline("plan", option, published("attention-pytorch"))
-    assert done.code == 2
-    assert "holds cases of attention; give files of model, ddp, zero" in done.message
-    assert paceline("plan", option, "missing.h5").code == 2
+@pytest.mark.parametrize("verb", ["check-plan", "rates"])
+def test_files_of_the_wrong_kind_are_refused(verb, tmp_path):
+    output = ("--output", tmp_path / "r.json") if verb == "rates" else ()
+    done = analysis(verb, published("attention-pytorch"), *output)
+    assert done.returncode == 2
+    assert "holds cases of attention; give files of model, ddp, zero" in done.stderr
+    assert analysis(verb, "missing.h5", *output).returncode == 2
+    done = analysis(verb, ".", *output)
+    assert done.returncode == 2
+    assert done.stderr.splitlines() == ["analysis: .: is a folder; give result files"]
 
 
-def test_errors_are_in_percent_of_the_measured_value(paceline):
-    row = check(paceline, SIZES)[0]
+def test_errors_are_in_percent_of_the_measured_value():
+    row = check(SIZES)[0]
     ratio = row["predicted_peak_bytes"] / row["measured_peak_bytes"]
     assert row["peak_error_percent"] == pytest.approx(100 * (ratio - 1))
 
@@ -107,14 +109,15 @@ PUBLISHED = re.findall(
 
 
 @pytest.mark.parametrize("row", PUBLISHED, ids=lambda row: row[0])
-def test_the_published_errors_are_what_check_prints(paceline, row):
-    checked, files, cases, *errors = row
-    calibration = ",".join(str(published(name)) for name in files.split(","))
-    done = paceline("plan", "--check", published(checked), "--from", calibration)
-    assert done.code == 0, done.err
-    for quantity, (median, worst) in {"step": errors[:2], "peak": errors[2:]}.items():
-        text = f"{quantity}: median error {median}%, worst {worst}%, of {cases} cases"
-        assert text in done.out
+def test_the_published_errors_are_those_of_check_plan(row):
+    checked, files, cases, *published_errors = row
+    rows = check(published(checked), *map(published, files.split(",")))
+    assert len(rows) == int(cases)
+    errors = [
+        sorted(abs(row[f"{what}_error_percent"]) for row in rows) for what in ("step", "peak")
+    ]
+    shown = [f"{one:.1f}" for own in errors for one in (median(own), own[-1])]
+    assert shown == published_errors
 
 
 def test_all_rows_of_the_published_errors_are_parsed():
@@ -138,8 +141,8 @@ FORECAST_FILES = (
 @pytest.mark.parametrize("row", FORECAST, ids=lambda row: row[0])
 def test_the_published_forecast_is_what_plan_prints(paceline, row):
     options, *times = row
-    files = ",".join(str(published(name)) for name in FORECAST_FILES)
-    layout = ("--hardware", "h200", "--ranks", 8, "--bucket-mb", 100, "--from", files)
+    files = rates(*map(published, FORECAST_FILES))
+    layout = ("--hardware", "h200", "--ranks", 8, "--bucket-mb", 100, "--rates", files)
     scaling = plan(paceline, *layout, *options.split())["scaling"]
     seconds = {step["ranks"]: step["step_s"] for step in scaling}
     shown = [f"{1e3 * seconds[ranks]:.1f}" for ranks in (1, 4, 8)]
@@ -160,11 +163,10 @@ SCALING = re.findall(
 
 @pytest.mark.long
 @pytest.mark.parametrize("strategy", ["ddp", "zero"])
-def test_the_published_scaling_is_what_check_prints(paceline, strategy):
-    calibration = ",".join(str(published(name)) for name in FORECAST_FILES)
-    rows = {ranks: check(paceline, published(f"weak-{strategy}-{ranks}"), "--from", calibration)
-            for ranks in (2, 4)}  # fmt: skip
-    alone = check(paceline, published("weak-ddp-1"))
+def test_the_published_scaling_is_what_check_plan_prints(strategy):
+    files = [*map(published, FORECAST_FILES)]
+    rows = {ranks: check(published(f"weak-{strategy}-{ranks}"), *files) for ranks in (2, 4)}
+    alone = check(published("weak-ddp-1"))
     shown = [row for row in SCALING if row[2].startswith("zero1") == (strategy == "zero")]
     assert len(shown) == len(rows[4]) == {"ddp": 20, "zero": 4}[strategy]
     for row in shown:
@@ -193,46 +195,45 @@ def test_the_published_scaling_is_what_check_prints(paceline, strategy):
     [(SIZES, (SIZES,), 20), (SIZES, (SIZES, BATCHES), 20), (BATCHES, (SIZES, BATCHES), 10)],
     ids=["sizes from sizes", "sizes from both", "batches from both"],
 )
-def test_steps_of_one_rank_are_predicted_from_the_others_within_five_percent(
-    paceline, checked, files, cases
-):
-    rows = check(paceline, checked, "--from", ",".join(map(str, files)))
+def test_steps_of_one_rank_are_predicted_from_the_others_within_five_percent(checked, files, cases):
+    rows = check(checked, *files)
     errors = [row["step_error_percent"] for row in rows]
     assert len(errors) == cases
     assert max(map(abs, errors)) < 5
+    assert min(map(abs, errors)) > 0  # no case is predicted from itself
 
 
-def test_a_profiled_step_predicts_the_other_sizes_in_bf16(paceline):
+def test_a_profiled_step_predicts_the_other_sizes_in_bf16():
     """Rates of products, attention and AdamW are those of the kernels of 2.7b, not of the fit."""
     checked, profiled = (published(f"model-{name}") for name in ("flash", "profile"))
 
-    def worst(files: str) -> float:
-        rows = check(paceline, checked, "--from", files)
+    def worst(*files: Path) -> float:
+        rows = check(checked, *files)
         assert len(rows) == 10
         return max(abs(row["step_error_percent"]) for row in rows)
 
-    assert worst(f"{checked},{profiled}") < 3
-    assert worst(str(checked)) > 5
+    assert worst(checked, profiled) < 3
+    assert worst(checked) > 5
 
 
 @pytest.mark.parametrize("execution", ["eager", "compiled"])
 def test_rates_are_those_of_the_profiled_kernels(paceline, execution):
-    files = ",".join(str(published(f"model-{name}")) for name in ("flash", "profile"))
+    files = rates(published("model-flash"), published("model-profile"))
     case = ("--size", "xl", "--context", 512, "--precision", "bf16", "--attention", "flash")
     (row,) = plan(
-        paceline, *case, "--exec", execution, "--hardware", "h200", "--from", files
+        paceline, *case, "--exec", execution, "--hardware", "h200", "--rates", files
     )["step_time"]  # fmt: skip
     products_and_attention = 24.36e12, 0.564e12  # FLOPs
-    rates = 6.85e14, 2.2e14  # those of 2.7b's kernels
-    seconds = sum(work / rate for work, rate in zip(products_and_attention, rates, strict=True))
+    kernels = 6.85e14, 2.2e14  # FLOP/s of those of 2.7b
+    seconds = sum(work / rate for work, rate in zip(products_and_attention, kernels, strict=True))
     assert row["products_s"] == pytest.approx(seconds, rel=0.05)
 
 
 def test_contention_adds_time_for_hidden_collectives(paceline):
     layout = ("--size", "xl", "--attention", "naive", "--ranks", 2)
     times = []
-    for files in (f"{SIZES},{LINKS}", f"{SIZES},{LINKS},{DDP}"):
-        (row,) = plan(paceline, *layout, "--from", files)["step_time"]
+    for files in ((SIZES, LINKS), (SIZES, LINKS, DDP)):
+        (row,) = plan(paceline, *layout, "--rates", rates(*files))["step_time"]
         parts = ("products_s", "traffic_s", "fixed_s", "exposed_s")
         times.append(row["step_s"] - sum(row[part] for part in parts))
     assert times[0] == pytest.approx(0, abs=1e-9)
@@ -241,20 +242,19 @@ def test_contention_adds_time_for_hidden_collectives(paceline):
 
 def test_weak_scaling_from_one_rank_uses_the_fitted_link(paceline):
     model = ("--size", "xl", "--attention", "naive", "--hardware", "h200")
-    files = ("--from", f"{SIZES},{LINKS},{DDP}")
+    files = ("--rates", rates(SIZES, LINKS, DDP))
     one = plan(paceline, *model, *files)["scaling"]
     assert one[1] == plan(paceline, *model, *files, "--ranks", 2)["scaling"][1]
-    assert one[1] != plan(paceline, *model, "--from", SIZES)["scaling"][1]
+    assert one[1] != plan(paceline, *model, "--rates", rates(SIZES))["scaling"][1]
 
 
 def test_files_without_a_finished_case_are_refused(paceline, tmp_path):
     run = ("model", "--size", "tiny", "--context", 8, "--device", "cpu", "--threads", 1)
     done = paceline(*run, "--memory-limit", "1MB", "--warmup", 0, "--steps", 1, "--output", "o.h5")
     assert (tmp_path / "o.h5").exists(), done.err
-    for option in ("--from", "--check"):
-        done = paceline("plan", option, "o.h5")
-        assert done.code == 2
-        assert "o.h5: holds no finished case; give a file with a case that is ok" in done.message
+    done = analysis("check-plan", tmp_path / "o.h5")
+    assert done.returncode == 2
+    assert "o.h5: holds no finished case; give a file with a case that is ok" in done.stderr
 
 
 def test_rates_measured_on_a_cpu_are_not_used_for_a_gpu(paceline, tmp_path):
@@ -262,24 +262,15 @@ def test_rates_measured_on_a_cpu_are_not_used_for_a_gpu(paceline, tmp_path):
     done = paceline(*run, "--warmup", 1, "--steps", 1, "--output", "c.h5")
     assert done.code == 0, done.err
     layout = ("--size", "tiny", "--context", 8, "--attention", "naive")
-    calibrated = paceline("plan", *layout, "--from", "c.h5")
+    files = ("--rates", rates(tmp_path / "c.h5"))
+    calibrated = paceline("plan", *layout, *files)
     assert "rates of cpu, not of h100: not used" in calibrated.out.splitlines()
-    assert (
-        plan(paceline, *layout, "--from", "c.h5")["step_time"]
-        == plan(paceline, *layout)["step_time"]
-    )
-
-
-@pytest.mark.parametrize("option", ["--check", "--from"])
-def test_a_folder_is_refused_in_one_line(paceline, option):
-    done = paceline("plan", option, ".")
-    assert done.code == 2
-    assert done.err.splitlines() == ["paceline: .: is a folder; give a result file"]
+    assert plan(paceline, *layout, *files)["step_time"] == plan(paceline, *layout)["step_time"]
 
 
 @pytest.fixture
 def links(tmp_path):
-    """A copy of the published fits of NCCL, with another latency and bandwidth."""
+    """A copy of the published fits of NCCL and MPI, with another latency and bandwidth."""
 
     def make(latency: float, bandwidth: float) -> Path:
         path = Path(shutil.copy(LINKS, tmp_path / "links.h5"))
@@ -291,20 +282,86 @@ def links(tmp_path):
     return make
 
 
-def test_times_that_do_not_grow_with_the_bytes_are_refused(paceline, links):
-    path = links(2e-6, float("inf"))
-    for what in ((), ("--ask", "best-bucket,compute-bound")):
-        done = paceline("plan", "--ranks", 2, "--from", path, *what)
-        assert done.code == 2
-        assert done.out == ""
-        (line,) = done.err.splitlines()
-        assert f"{path}: the times of all_reduce on 2 ranks do not grow with the bytes" in line
+@pytest.mark.parametrize("latency", [2e-6, float("nan")])  # NaN: of a single size, in old files
+def test_times_that_do_not_grow_with_the_bytes_are_left_out(links, tmp_path, latency):
+    path = links(latency, float("inf"))
+    output = ("--output", tmp_path / "r.json")
+    done = analysis("rates", path, *output)
+    assert done.returncode == 2
+    assert f"{path}: holds no fit of all_reduce on 2 ranks or more" in done.stderr
+    if latency > 0:
+        told = f"{path}: the times of all_reduce on 2 ranks do not grow with the bytes: left out"
+        assert told in done.stderr
+    with h5py.File(path, "r+") as file:
+        file["fit/bandwidth_bytes_per_s"][-1] = 1e9
+        file["fit/latency_s"][-1] = 1e-5
+    assert analysis("rates", path, *output).returncode == 0
+    assert [link["ranks"] for link in json.loads(output[1].read_text())["links"]] == [4]
+
+
+def test_a_file_without_a_fit_is_refused(links, tmp_path):
+    path = links(1e-6, 1e9)
+    with h5py.File(path, "r+") as file:
+        del file["fit"]
+    done = analysis("rates", path, "--output", tmp_path / "r.json")
+    assert done.returncode == 2
+    assert f"{path}: holds no fit; measure one with collectives --fit" in done.stderr
 
 
 def test_a_fitted_latency_of_0_is_not_blamed_on_an_option(paceline, links):
-    path = links(0, 1e9)
-    done = paceline("plan", "--ranks", 2, "--from", path, "--ask", "best-bucket")
+    path = rates(links(0, 1e9))
+    done = paceline("plan", "--ranks", 2, "--rates", path, "--ask", "best-bucket")
     assert done.code == 2
     assert str(path) in done.message
     assert "measure smaller sizes" in done.message
     assert "--latency" not in done.message
+
+
+def change(document: dict, place: str, value: object) -> None:
+    *path, last = [int(word) if word.isdigit() else word for word in place.split("/")]
+    for word in path:
+        document = document[word]
+    if value is None:
+        del document[last]
+    else:
+        document[last] = value
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "told"),
+    [
+        ("steps", None, "has no steps"),
+        ("links", 5, "links must be an array"),
+        ("contention", [1], "contention must be an object"),
+        ("contention/cuda", -0.1, "contention.cuda must be a number, at least 0"),
+        ("steps/0", "x", "steps[0] has no device"),
+        ("steps/0/group", 5, "steps[0].group must be a text"),
+        ("steps/0/rates/head_flops_per_s", 0, "head_flops_per_s must be a number above 0"),
+        ("steps/0/rates/blocks_per_s", "fast", "blocks_per_s must be a number above 0"),
+        ("steps/0/sizes", {"D 1": [{"tokens": 1}]}, "steps[0].sizes.D 1[0] has no ratio"),
+        ("links/1/ranks", 1, "links[1].ranks must be an integer from 2 to 1048576"),
+        ("links/1/ranks", 2.5, "links[1].ranks must be an integer from 2 to 1048576"),
+        ("links/0/latency_s", None, "links[0] has no latency_s"),
+        ("links/0/bandwidth_bytes_per_s", 0, "bandwidth_bytes_per_s must be a number above 0"),
+    ],
+)
+def test_a_bad_field_of_a_file_of_rates_is_named(paceline, tmp_path, place, value, told):
+    document = json.loads(rates(SIZES, LINKS, DDP).read_text())
+    change(document, place, value)
+    path = tmp_path / "bad.json"
+    path.write_text(json.dumps(document))
+    done = paceline("plan", "--rates", path)
+    assert done.code == 2
+    assert done.message.startswith(f"paceline: {path}: ")
+    assert done.message.endswith(told)
+
+
+@pytest.mark.parametrize("content", [None, "", "{", "[1", "\xff", "[" * 100_000, "1e999"])
+def test_what_is_no_file_of_rates_is_refused(paceline, tmp_path, content):
+    path = tmp_path / "bad.json"
+    if content is not None:
+        path.write_text(content, "latin-1")
+    for name in (path, tmp_path):
+        done = paceline("plan", "--rates", name)
+        assert done.code == 2
+        assert done.message.endswith("; make it with paceline-analysis rates")

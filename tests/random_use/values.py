@@ -50,7 +50,8 @@ PLANS: dict[str, Values | None] = {
     "--optimizer": ("serial", "in-backward"), "--recompute": ("none", "swiglu", "block", 3),
     "--vocab": (2, 999, 10000), "--shard": ("none", "broadcast", "zero1", "zero2", "fsdp"),
     "--bucket-mb": (0, 0.5, 100), "--comm-dtype": ("fp32", "bf16"), "--prefetch": (0, 2),
-    "--reshard": ("yes", "no"), "--blocks": ("transformer", "two-matrix"),
+    "--reshard": ("yes", "no"), "--mode": ("inference", "forward", "train-step"),
+    "--sharded-activations": (0, 0.5, 1), "--blocks": ("transformer", "two-matrix"),
     "--ranks": (1, 2, 6, 1024), "--fsdp": (1, 3, 64), "--tp": (1, 2, 4),
     "--mesh-axes": ("1,1", "2,1"), "--hardware": ("h100", "h200", "a100", "b200", "tpu-v5p"),
     "--memory": ("1MB", "80GB", "96GiB"), "--peak-tflops": (1, 989),
@@ -58,7 +59,7 @@ PLANS: dict[str, Values | None] = {
     "--utilization": (0.01, 0.5, 1), "--latency": (0, 10.5), "--preset": ("xxl",),
     "--ask": (
         "largest-batch,largest-context", "fewest-devices", "memory,kept-gathers", "gradient-dtype",
-        "compute-bound", "best-bucket", "link-bandwidth,efficiency", "run",
+        "compute-bound", "best-bucket", "link-bandwidth,efficiency", "run", "step,work",
     ),
     "--run-tokens": (1, "1e12"), "--json": None,
 }  # fmt: skip

@@ -1,4 +1,5 @@
-"""`ddp --predict`: the bucket equation, from a file of `collectives --fit`, and the sweep."""
+"""`ddp --predict`: the bucket equation, from rates of a file of `collectives --fit`, and the
+sweep."""
 
 import shutil
 import subprocess
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from conftest import PATIENCE, command
+from plan_output import rates
 from result_files import rows
 
 CPU = ("--device", "cpu", "--threads", 1, "--quiet", "--force", "--output", "out.h5")
@@ -30,7 +32,7 @@ def measured(tmp_path_factory):
 
 @pytest.fixture
 def fitted(tmp_path, measured):
-    """A file in which every fit has different figures, with the given ones."""
+    """Rates of a file in which every fit has different figures, with the given ones."""
     path = Path(shutil.copy(measured, tmp_path / "fit.h5"))
     with h5py.File(path, "r+") as f:
         fit = f["fit"]
@@ -43,7 +45,7 @@ def fitted(tmp_path, measured):
         links = zip(fit["latency_s"][:], fit["bandwidth_bytes_per_s"][:], strict=True)
         figures = dict(zip(keys, links, strict=True))
     assert len(figures) == 2 * 2 * 2 * 2
-    return path, figures
+    return rates(path), figures
 
 
 def test_prediction_beside_the_sweep(paceline, tmp_path, fitted):
@@ -93,20 +95,10 @@ def test_a_prediction_needs_its_fit(paceline, tmp_path, fitted):
     def refused(path, ranks):
         done = paceline(*args, path, ranks=ranks)
         assert done.code == 2
-        assert f"--predict: {path}" in done.message
-        assert "collectives --fit" in done.message
+        assert str(path) in done.message
+        assert "paceline-analysis rates" in done.message
         assert not (tmp_path / "out.h5").exists()
         return done.message
 
-    assert "has no fit of all_reduce, mpi, float32, 3 ranks" in refused(path, 3)
-    with h5py.File(path, "r+") as f:
-        f["fit/latency_s"][:] = np.nan  # as earlier versions wrote for a single size
-    assert "has no fit of all_reduce, mpi, float32, 2 ranks" in refused(path, 2)
-    with h5py.File(path, "r+") as f:
-        f["fit/latency_s"][:] = 1e-6
-        f["fit/bandwidth_bytes_per_s"][:] = np.inf
-    assert "times of all_reduce on 2 ranks do not grow with the bytes" in refused(path, 2)
-    with h5py.File(path, "r+") as f:
-        del f["fit"]
-    assert "holds no fit" in refused(path, 2)
-    assert "does not exist" in refused(tmp_path / "missing.h5", 2)
+    assert f"--predict: {path} has no fit of all_reduce, mpi, float32, 3 ranks" in refused(path, 3)
+    assert "is no file" in refused(tmp_path / "missing.json", 2)

@@ -89,17 +89,23 @@ TEST(PlanTest, SavedActivationsOfTheCourseSModel) {
   EXPECT_EQ(two_matrix_saved_bytes_per_token(xxl().step), 17'547'264);
 }
 
-TEST(PlanTest, HalfShardedActivations) {
+TEST(PlanTest, DevicesThatShareTheStateAndAPartOfTheActivations) {
   const double state = state_bytes(xxl().parameters()).all();
-  EXPECT_EQ(half_sharded_devices(state, 0, 95 * giga), 38);
-  EXPECT_EQ(half_sharded_devices(state, 0, 95 * gibi), 35);
-  EXPECT_EQ(half_sharded_bytes(1600, 10, 10), 160 + 5 + 0.5);
-  // The smallest number of devices that fits; one fewer does not.
-  const double activations = 40 * giga;
-  const double n = half_sharded_devices(state, activations, 95 * giga);
-  EXPECT_LE(half_sharded_bytes(state, activations, n), 95 * giga);
-  EXPECT_GT(half_sharded_bytes(state, activations, n - 1), 95 * giga);
-  EXPECT_TRUE(std::isinf(half_sharded_devices(state, 190 * giga, 95 * giga)));
+  const auto devices = [&](double activations, double part) {
+    return devices_with_activations(state, activations, part, 95 * giga);
+  };
+  EXPECT_EQ(devices(0, 0.5), 38);
+  EXPECT_EQ(devices_with_activations(state, 0, 0.5, 95 * gibi), 35);
+  const double activations = two_matrix_saved_bytes_per_token(xxl().step) * xxl().group_tokens();
+  for (const double part : {0.0, 0.5, 1.0}) {
+    const auto bytes = [&](double n) {
+      return (state + part * activations) / n + (1 - part) * activations;
+    };
+    const double n = devices(activations, part);
+    EXPECT_LE(bytes(n), 95 * giga);
+    EXPECT_GT(bytes(n - 1), 95 * giga);
+  }
+  EXPECT_TRUE(std::isinf(devices(190 * giga, 0.5)));
 }
 
 TEST(PlanTest, ComputeBoundBatchOfTheCourseSLayout) {
@@ -112,11 +118,6 @@ TEST(PlanTest, ComputeBoundBatchOfTheCourseSLayout) {
   EXPECT_NEAR(b.serial_tokens() / 64, 395, 0.5);
   EXPECT_NEAR(b.tensor_least_d_ff, 10'222, 0.5);
   EXPECT_TRUE(b.tensor_is_hidden());
-}
-
-TEST(PlanTest, ComputeBoundBatchAsPublished) {
-  EXPECT_NEAR(undivided_half_block_tokens(xxl()), 642.7, 0.1);
-  EXPECT_NEAR(one_axis_group_tokens(xxl()), 2798.8, 0.1);
 }
 
 TEST(PlanTest, NoBatchIsComputeBoundWhereActivationsTakeLonger) {

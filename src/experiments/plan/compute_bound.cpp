@@ -53,16 +53,4 @@ ComputeBound compute_bound(const PlanCase& plan, RingFactor ring) {
   return b;
 }
 
-double undivided_half_block_tokens(const PlanCase& plan) {
-  const ComputeBound b = compute_bound(plan, RingFactor::left_out);
-  const double compute = b.compute_s_per_token * static_cast<double>(plan.ranks()) / 2;
-  return b.exchange_s / (compute - b.tensor_s_per_token);
-}
-
-double one_axis_group_tokens(const PlanCase& plan) {
-  const ComputeBound b = compute_bound(plan, RingFactor::counted);
-  const double exchange = b.exchange_s * plan.axes.data;
-  return exchange / (b.compute_s_per_token - b.tensor_s_per_token) / plan.data_ranks();
-}
-
 }  // namespace paceline

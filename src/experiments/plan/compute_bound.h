@@ -43,10 +43,4 @@ enum class RingFactor : std::uint8_t { left_out, counted };
 // for other layouts, which exchange gradients.
 [[nodiscard]] ComputeBound compute_bound(const PlanCase& plan, RingFactor ring);
 
-// The serial bound as two published solutions compute it, for the same forward pass.
-// One of a block's two products, on one device instead of X Y.
-[[nodiscard]] double undivided_half_block_tokens(const PlanCase& plan);
-// Tokens per group of Y devices; M_X counts matrices instead of mesh axes; ring factors counted.
-[[nodiscard]] double one_axis_group_tokens(const PlanCase& plan);
-
 }  // namespace paceline

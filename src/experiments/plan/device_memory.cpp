@@ -56,14 +56,11 @@ MemoryForm device_memory(const PlanCase& plan) {
 
 double devices_needed(double bytes, double device_bytes) { return std::ceil(bytes / device_bytes); }
 
-double half_sharded_bytes(double state, double activations, double n) {
-  return state / n + activations / 2 + activations / (2 * n);
-}
-
-double half_sharded_devices(double state, double activations, double device_bytes) {
-  const double room = device_bytes - activations / 2;
+double devices_with_activations(double state, double activations, double sharded,
+                                double device_bytes) {
+  const double room = device_bytes - (1 - sharded) * activations;
   if (room <= 0) return std::numeric_limits<double>::infinity();
-  return std::ceil((state + activations / 2) / room);
+  return std::ceil((state + sharded * activations) / room);
 }
 
 BestRecompute best_recompute(const PlanCase& plan) {

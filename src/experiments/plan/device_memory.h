@@ -25,11 +25,11 @@ struct StateBytes {
 // The number of devices of `device_bytes` each that are needed for `bytes`.
 [[nodiscard]] double devices_needed(double bytes, double device_bytes);
 
-// Bytes per device of the course's layout (b): the state and half of the activations are sharded
-// over n devices, the other half is replicated: 16 P / n + A / 2 + A / (2 n).
-[[nodiscard]] double half_sharded_bytes(double state, double activations, double n);
-// The smallest n for which half_sharded_bytes() <= device_bytes; infinite if there is none.
-[[nodiscard]] double half_sharded_devices(double state, double activations, double device_bytes);
+// The smallest n for which the state and a part of the activations, sharded over n devices, and the
+// rest of the activations, which each of them has, fit: (16 P + S A) / n + (1 - S) A <=
+// device_bytes; infinite if there is none.
+[[nodiscard]] double devices_with_activations(double state, double activations, double sharded,
+                                              double device_bytes);
 
 // The K with the lowest peak when every K blocks are recomputed, and that peak.
 struct BestRecompute {

@@ -89,6 +89,17 @@ std::optional<double> stated_peak(const Hardware& h, const Precision& precision)
   return precision.gemm == GemmMath::exact ? h.fp32_flops_per_s : h.tf32_flops_per_s;
 }
 
+// The devices of the file, then those of the data sheets that it does not replace.
+std::vector<Hardware> all_hardware(const std::string& file) {
+  std::vector<Hardware> all;
+  if (!file.empty()) all = parse_hardware(read_toml(file));
+  for (Hardware& known : known_hardware()) {
+    const auto same = [&](const Hardware& own) { return own.name == known.name; };
+    if (std::none_of(all.begin(), all.end(), same)) all.push_back(std::move(known));
+  }
+  return all;
+}
+
 }  // namespace
 
 bool Hardware::has_peak(const Precision& precision) const {
@@ -131,20 +142,26 @@ std::vector<Hardware> known_hardware() {
   return all;
 }
 
+bool is_device(std::string_view device, std::string_view name) {
+  const DataSheet* sheet = data_sheet_of(device);
+  return device == name || (sheet != nullptr && !sheet->name.empty() && sheet->name == name);
+}
+
+bool is_known_hardware(std::string_view name, const std::string& file) {
+  const std::vector<Hardware> all = all_hardware(file);
+  return std::any_of(all.begin(), all.end(),
+                     [&](const Hardware& h) { return is_device(name, h.name); });
+}
+
 Hardware hardware_named(std::string_view name, const std::string& file) {
-  std::vector<Hardware> all;
-  if (!file.empty()) all = parse_hardware(read_toml(file));
-  for (Hardware& known : known_hardware()) {
-    const auto same = [&](const Hardware& own) { return own.name == known.name; };
-    if (std::none_of(all.begin(), all.end(), same)) all.push_back(std::move(known));
-  }
-  std::vector<std::string_view> names;
-  for (const Hardware& h : all) {
-    if (h.name == name) return h;
+  std::vector<std::string> names;
+  for (const Hardware& h : all_hardware(file)) {
+    if (is_device(name, h.name)) return h;
     names.push_back(h.name);
   }
+  const std::vector<std::string_view> views(names.begin(), names.end());
   throw UsageError(fmt::format("--hardware: '{}' is unknown; choose {}{}", name,
-                               fmt::join(names, ", "), did_you_mean(name, names)));
+                               fmt::join(names, ", "), did_you_mean(name, views)));
 }
 
 }  // namespace paceline

@@ -43,8 +43,14 @@ struct Hardware {
 
 // The devices of the data sheets that suffice for a plan, in their order.
 [[nodiscard]] std::vector<Hardware> known_hardware();
-// Looks a name up in the user's file of devices (empty: no file), then in the data sheets. Throws
-// UsageError for an unknown name or an invalid file.
+// Whether `device`, the name of a GPU in a result file, is that of the name: "NVIDIA H200" is the
+// data sheets' h200.
+[[nodiscard]] bool is_device(std::string_view device, std::string_view name);
+// Whether the user's file of devices (empty: no file) or the data sheets have the name. Throws
+// UsageError for an invalid file.
+[[nodiscard]] bool is_known_hardware(std::string_view name, const std::string& file);
+// Looks a name up in the file, then in the data sheets. Throws UsageError for an unknown name or an
+// invalid file.
 [[nodiscard]] Hardware hardware_named(std::string_view name, const std::string& file = {});
 
 // The devices of a file. Throws UsageError for a missing key, a wrong type or a number out of

@@ -125,33 +125,30 @@ PlanSection activations_section(const PlanCase& plan) {
   return s;
 }
 
-PlanSection half_sharded_section(const PlanCase& plan) {
+PlanSection sharded_activations_section(const PlanCase& plan) {
   const double state = state_bytes(plan.parameters()).all();
-  const double activations = two_matrix_saved_bytes_per_token(plan.step) * plan.group_tokens();
-  const auto line = [&](const std::string& key, const std::string& what, double kept,
-                        const std::string& memory, double bytes) {
-    return PlanLine{key, what, fmt::format("least N of 16 P / N + A / 2 + A / (2 N) <= {}", memory),
-                    half_sharded_devices(state, kept, bytes), PlanUnit::devices};
+  const double activations = device_memory(plan).activations * plan.tensor;
+  const double part = plan.sharded_activations;
+  PlanSection s{.name = "sharded_activations",
+                .title = fmt::format("Devices N that share the state and {:g} of the activations: "
+                                     "(16 P + {:g} A) / N + {:g} A",
+                                     part, part, 1 - part)};
+  const auto add = [&](const std::string& suffix, const std::string& memory, double bytes) {
+    for (const bool all : {false, true}) {
+      const double kept = all ? activations : 0;
+      s.lines.push_back(
+          {(all ? "devices_with_activations" : "devices") + suffix,
+           all ? fmt::format("A of {} tokens", grouped(plan.group_tokens())) : "A = 0",
+           "of " + memory, devices_with_activations(state, kept, part, bytes), PlanUnit::devices});
+    }
   };
-  const std::string none = "A = 0";
-  const std::string all = fmt::format("A of {} tokens", grouped(plan.group_tokens()));
-  PlanSection s{.name = "half_sharded",
-                .title =
-                    "State and every second layer's activations over N devices: "
-                    "16 P / N + A / 2 + A / (2 N)"};
-  if (!plan.memory_text.empty()) {
-    s.lines = {
-        line("devices", none, 0, plan.memory_text, plan.memory_bytes),
-        line("devices_with_activations", all, activations, plan.memory_text, plan.memory_bytes)};
-    return s;
+  if (plan.memory_text.empty()) {
+    const double memory = plan.hardware.memory_gb;
+    add("_gb", fmt::format("{:g} GB", memory), memory * giga);
+    add("_gib", fmt::format("{:g} GiB", memory), memory * gibi);
+  } else {
+    add("", plan.memory_text, plan.memory_bytes);
   }
-  const double memory = plan.hardware.memory_gb;
-  const std::string gb = fmt::format("{:g} GB", memory);
-  const std::string gib = fmt::format("{:g} GiB", memory);
-  s.lines = {line("devices_gb", none + ", GB", 0, gb, memory * giga),
-             line("devices_gib", none + ", GiB", 0, gib, memory * gibi),
-             line("devices_with_activations_gb", all + ", GB", activations, gb, memory * giga),
-             line("devices_with_activations_gib", all + ", GiB", activations, gib, memory * gibi)};
   return s;
 }
 

@@ -12,8 +12,8 @@
 #include <string_view>
 
 #include "experiments/plan/hardware.h"
-#include "experiments/plan/work.h"
 #include "experiments/training/training_case.h"
+#include "experiments/training/work.h"
 
 namespace paceline {
 
@@ -51,12 +51,13 @@ struct PlanCase {
   Hardware hardware;
   double memory_bytes = 0;  // of a device
   std::string memory_text;  // --memory as given; empty: the table's, which may mean GB or GiB
-  WorkRates rates;          // that a device reaches
-  double correction = 1;    // factor on the times that follow from `rates`
-  double contention = 0;    // slowdown of overlapped work, as a fraction of the collective's time
-  double latency_s = 0;     // of a collective between two ranks
+  double sharded_activations = 0;  // fraction, of --sharded-activations
+  WorkRates rates;                 // that a device reaches
+  double correction = 1;           // factor on the times that follow from `rates`
+  double contention = 0;  // slowdown of overlapped work, as a fraction of the collective's time
+  double latency_s = 0;   // of a collective between two ranks
   std::map<std::string, MeasuredOp, std::less<>> measured_ops;  // by name of the operation
-  std::string link_file;  // with the fit of all_reduce; empty: latency_s is that of --latency
+  std::string rates_file;  // with the fit of all_reduce; empty: latency_s is that of --latency
 
   [[nodiscard]] int data_ranks() const { return static_cast<int>(step.ranks); }
   [[nodiscard]] std::int64_t ranks() const { return step.ranks * tensor; }

@@ -15,16 +15,20 @@ constexpr std::int64_t max_ranks = 1 << 20;
 
 // The factors of the training experiments that a plan depends on, each with a single value.
 Factors<TrainingCase> plan_factors() {
-  constexpr std::array names = {"size",       "context",   "batch_size", "precision", "attention",
-                                "optimizer",  "recompute", "d_model",    "d_ff",      "layers",
-                                "heads",      "exec",      "vocab",      "shard",     "bucket_mb",
-                                "comm_dtype", "prefetch",  "reshard"};
+  constexpr std::array names = {
+      "size",  "context",   "batch_size", "precision", "attention",  "fp32_attention", "exec",
+      "mode",  "optimizer", "recompute",  "d_model",   "d_ff",       "layers",         "heads",
+      "vocab", "sync",      "shard",      "bucket_mb", "comm_dtype", "prefetch",       "reshard"};
   Factors<TrainingCase> factors = training_factors(TrainingKind::zero);
+  for (const Factor<TrainingCase>& f : training_factors(TrainingKind::ddp)) {
+    if (f.name == "sync") factors.push_back(f);
+  }
   std::erase_if(factors, [&](const Factor<TrainingCase>& f) {
     return std::find(names.begin(), names.end(), f.name) == names.end();
   });
   for (Factor<TrainingCase>& f : factors) {
     f.use = FactorUse::setting;
+    if (f.name == "sync") f.by_default("").described_default("bucketed, or by --shard");
     if (f.name == "shard") f.by_default("none");
     if (f.name == "attention") f.by_default("flash");
   }
@@ -43,11 +47,10 @@ const Presets& plan_presets() {
   static const Presets presets = {
       {"xxl",
        "--blocks two-matrix --d-model 16384 --d-ff 53248 --layers 126 --heads 128 --vocab 10000 "
-       "--context 2048 --batch-size 1 --precision bf16 --attention flash --exec eager --optimizer "
-       "serial "
-       "--recompute none --shard fsdp --fsdp 16 --tp 4 --mesh-axes 2,1 --comm-dtype bf16 "
-       "--bucket-mb 25 --prefetch 1 --reshard yes --hardware tpu-v5p --utilization 1 --latency "
-       "10"}};
+       "--context 2048 --batch-size 1 --precision bf16 --attention flash --fp32-attention bf16x3 "
+       "--exec eager --mode train-step --optimizer serial --recompute none --shard fsdp --fsdp 16 "
+       "--tp 4 --mesh-axes 2,1 --comm-dtype bf16 --bucket-mb 25 --prefetch 1 --reshard yes "
+       "--hardware tpu-v5p --sharded-activations 0.5 --utilization 1 --latency 10"}};
   return presets;
 }
 
@@ -80,7 +83,10 @@ void PlanOptions::declare(OptionParser& p) {
            "collectives (MX,MY) [1,1]",
            [this](const OptionParser::Texts& t) { axes_ = read_axes(t); },
            {.type = ValueType::integer, .list = true, .default_value = "1,1"});
-  p.value("--hardware", hardware_name_, "device of the table (h100 h200 a100 b200 tpu-v5p) [h100]");
+  p.value(
+      "--hardware", hardware_name_,
+      "device of the table (h100 h200 a100 b200 tpu-v5p), also by its name in result files; any "
+      "name, such as cpu, with --memory, --peak-tflops and --link-bandwidth [h100]");
   p.value("--hardware-file", hardware_file_,
           "TOML file of further devices, which override those of the table");
   p.option("--memory", "memory of a device, instead of the table's",
@@ -98,15 +104,21 @@ void PlanOptions::declare(OptionParser& p) {
           {0.001, 1});
   p.value("--latency", latency_us_, "latency of a collective of two ranks, in microseconds [10]",
           {0, 1e6});
-  factors_.check(plan_presets(), {"--size"});
+  p.value("--sharded-activations", sharded_activations_,
+          "fraction of the activations that is sharded over the devices with the state: the least "
+          "number of devices [0]",
+          {0, 1});
+  factors_.check(plan_presets(), {"--size", "--sync"});
   p.presets(plan_presets(), {{"--shard", "--fsdp"}});
 }
 
 void PlanOptions::check(const OptionParser& p) {
   factors_.finish(p);
-  hardware_given_ = p.given("--hardware");
   if (p.by_name("--fsdp") && p.by_name("--shard")) {
     throw UsageError("--fsdp: implies --shard fsdp; leave --shard out");
+  }
+  if (p.given("--sync") && (p.given("--fsdp") || p.given("--shard"))) {
+    throw UsageError("--sync: cannot be combined with --shard or --fsdp; leave one of them out");
   }
   for (const char* option : {"--heads", "--vocab", "--attention", "--exec"}) {
     if (block_kind_ == BlockKind::two_matrix && p.by_name(option)) {
@@ -124,28 +136,13 @@ void PlanOptions::check(const OptionParser& p) {
   }
 }
 
-void PlanOptions::check_none_given(const OptionParser& p, const std::string& instead) const {
-  std::vector<std::string> options = {
-      "--preset",         "--blocks",      "--ranks",         "--fsdp",   "--tp",
-      "--mesh-axes",      "--hardware",    "--hardware-file", "--memory", "--peak-tflops",
-      "--link-bandwidth", "--utilization", "--latency"};
-  for (const Factor<TrainingCase>& f : factors_.factors()) options.push_back(f.option);
-  for (const std::string& option : options) {
-    if (!p.given(option)) continue;
-    throw UsageError(
-        fmt::format("{}: cannot be combined with {}, which reads it from the file; leave it out",
-                    option, instead));
-  }
-}
-
 Hardware PlanOptions::hardware() const {
   const bool all_given = memory_.bytes > 0 && peak_tflops_ > 0 && link_bandwidth_.bytes > 0;
-  Hardware h;
-  if (hardware_given_ || !all_given) {
-    h = hardware_named(hardware_name_, hardware_file_);
-  } else {
-    h.name = "custom";
-    h.source = "--memory, --peak-tflops and --link-bandwidth";
+  const std::string name = hardware_name_.empty() && !all_given ? "h100" : hardware_name_;
+  Hardware h{.name = name.empty() ? "custom" : name,
+             .source = "--memory, --peak-tflops and --link-bandwidth"};
+  if (!all_given || is_known_hardware(name, hardware_file_)) {
+    h = hardware_named(name, hardware_file_);
   }
   if (memory_.bytes > 0) h.memory_gb = static_cast<double>(memory_.bytes) / giga;
   if (link_bandwidth_.bytes > 0) {
@@ -199,6 +196,8 @@ PlanCase PlanOptions::plan() const {
   }
   set_layout(plan);
   plan.hardware = hardware();
+  if (plan.hardware.name == name_of(DeviceKind::cpu)) plan.step.device = DeviceKind::cpu;
+  plan.sharded_activations = sharded_activations_;
   constexpr double tera = 1e12;
   constexpr double micro = 1e-6;
   plan.memory_bytes = plan.hardware.memory_gb * giga;

@@ -16,9 +16,6 @@ class PlanOptions {
   void declare(OptionParser& p);
   // Throws UsageError for options that cannot be combined.
   void check(const OptionParser& p);
-  // Throws UsageError naming the first given option of the plan, which cannot be combined with
-  // `instead`.
-  void check_none_given(const OptionParser& p, const std::string& instead) const;
   // Throws UsageError for an invalid layout, or for hardware that is unknown.
   [[nodiscard]] PlanCase plan() const;
 
@@ -32,13 +29,13 @@ class PlanOptions {
   std::int64_t fsdp_ = 0;   // 0: not given
   std::int64_t tensor_ = 1;
   MeshAxes axes_;
-  std::string hardware_name_ = "h100";
-  bool hardware_given_ = false;
+  std::string hardware_name_;  // empty: not given
   std::string hardware_file_;  // empty: not given
   ByteCount memory_;           // 0: the table's
   std::string memory_text_;    // --memory as given, with its unit
   double peak_tflops_ = 0;     // 0: the table's
   ByteCount link_bandwidth_;   // 0: the table's
+  double sharded_activations_ = 0;
   double utilization_ = 1;
   double latency_us_ = 10;
 };

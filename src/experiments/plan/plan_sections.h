@@ -15,14 +15,12 @@ namespace paceline {
 // whose memory is taken as GB and as GiB.
 [[nodiscard]] PlanSection devices_section(const PlanCase& plan);
 [[nodiscard]] PlanSection activations_section(const PlanCase& plan);
-// The course's question (b), for two-matrix blocks.
-[[nodiscard]] PlanSection half_sharded_section(const PlanCase& plan);
+// The number of devices needed for the state and the activations: --sharded-activations.
+[[nodiscard]] PlanSection sharded_activations_section(const PlanCase& plan);
 [[nodiscard]] PlanSection device_memory_section(const PlanCase& plan);
 // A device's peak memory for each sharding strategy, over the number of ranks.
 [[nodiscard]] PlanSection memory_by_ranks_section(const PlanCase& plan);
 [[nodiscard]] PlanSection compute_bound_section(const PlanCase& plan);
-// For the course's layout: how two published solutions compute the bound, and where they differ.
-[[nodiscard]] PlanSection published_section(const PlanCase& plan);
 [[nodiscard]] PlanSection what_if_section(const PlanCase& plan);
 [[nodiscard]] PlanSection step_time_section(const PlanCase& plan);
 [[nodiscard]] PlanSection scaling_section(const PlanCase& plan);

@@ -21,24 +21,25 @@ enum class Question : std::uint8_t {
   link_bandwidth,  // the speedup from twice the link bandwidth
   run,             // days and device hours of a training run
   efficiency,      // weak scaling over the number of ranks
+  step,            // its parts, and the bytes that a rank sends
+  work,            // of a rank's step by kind, and the rates at which it is done
 };
 constexpr auto names_of(Question) {
   return names("largest-batch", "largest-context", "fewest-devices", "memory", "kept-gathers",
                "gradient-dtype", "compute-bound", "best-bucket", "link-bandwidth", "run",
-               "efficiency");
+               "efficiency", "step", "work");
 }
 
 struct Answer {
   Question question;
-  std::string text;  // one line
-  Row values;        // the same, for JSON
+  Row values;
 };
 
 // run_tokens: tokens of the training run. Throws UsageError (--ask) if the question does not apply
 // to the layout.
 [[nodiscard]] Answer answer(const PlanCase& plan, Question question, double run_tokens);
 
-// "largest-batch: 37 sequences ..."; one line per answer.
+// "largest-batch: largest 37, peak 78.9 GB, memory 80 GB"; one line per answer.
 [[nodiscard]] std::string answers_text(const std::vector<Answer>& answers);
 [[nodiscard]] std::string answers_json(const std::vector<Answer>& answers);
 

@@ -1,16 +1,16 @@
 #pragma once
 // The time of a step: computation, exposed communication and contention.
 //
-//   products    FLOPs / peak; attention's at a separate rate (--from)
+//   products    FLOPs / peak; attention's at a separate rate (--rates)
 //   traffic     bytes read and written / memory bandwidth: elementwise work and the optimizer
-//   fixed       blocks x the size-independent time of a block (--from)
+//   fixed       blocks x the size-independent time of a block (--rates)
 //   tensor      tensor-parallel collectives, never overlapped: the next product waits for them
 //   exchange    data-parallel collectives: calls x latency + bytes sent / bandwidth,
-//               per operation if it was measured (--from)
+//               per operation if it was measured (--rates)
 //   exposed     the part of the exchange that is not overlapped. naive and flat: all of it. Others:
 //               the excess over the passes that overlap it, at least the last collective; plus
 //               broadcasts of parameters after the update
-//   contention  slowdown by overlapped collectives, as a fraction of their time (--from)
+//   contention  slowdown by overlapped collectives, as a fraction of their time (--rates)
 //
 // The latency of a collective of n ranks is ceil(log2 n) times that of two ranks (trees).
 

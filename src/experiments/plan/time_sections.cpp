@@ -111,32 +111,6 @@ PlanSection compute_bound_section(const PlanCase& plan) {
   return s;
 }
 
-PlanSection published_section(const PlanCase& plan) {
-  const double half = undivided_half_block_tokens(plan);
-  const double group = one_axis_group_tokens(plan);
-  const int X = plan.data_ranks();
-  return {
-      .name = "published",
-      .title = "The serial batch as two published solutions compute it, and where they differ",
-      .lines = {
-          tokens_line("undivided_half_block_tokens", "published as 641",
-                      "2 D F B / C against both gathers: one of the block's two products, on one "
-                      "device instead of X Y (2 B D F / C = 3.793e-6 B, rounded to 3.8e-6: 641). "
-                      "With 4 D F B / (X Y C) it is the serial batch above",
-                      half),
-          tokens_line(
-              "one_axis_group_tokens", "published as 2,799",
-              "a batch per group of Y devices; M_X counts matrices, so that gathers use one "
-              "axis instead of M_X; ring factors counted. The overall batch is given as "
-              "M_X M_Y times that, instead of X times",
-              group),
-          tokens_line("one_axis_overall_tokens", "  overall, X groups",
-                      fmt::format("{} x {}", X, grouped(group, 1)), group * X),
-          tokens_line("all_axes_overall_tokens", "  with M_X axes",
-                      "the line \"serial, rings\" above",
-                      compute_bound(plan, RingFactor::counted).serial_tokens())}};
-}
-
 PlanSection what_if_section(const PlanCase& plan) {
   TableRows rows("plan/what_if");
   const auto add = [&](const std::string& what, const PlanCase& other, double exchange_factor) {
@@ -280,28 +254,16 @@ PlanSection scaling_section(const PlanCase& plan) {
           across_nodes(plan)};
 }
 
-namespace {
-
-// Whether the plan is the course's, for which solutions are published.
-bool is_course_plan(const PlanCase& plan) {
-  const TrainingCase& c = plan.step;
-  return plan.block_kind == BlockKind::two_matrix && c.strategy == Strategy::fsdp &&
-         c.ranks == 16 && plan.tensor == 4 && c.d_model == 16384 && c.d_ff == 53248 &&
-         plan.hardware.name == "tpu-v5p";
-}
-
-}  // namespace
-
 std::vector<PlanSection> plan_sections(const PlanCase& plan) {
-  const bool two_matrix = plan.block_kind == BlockKind::two_matrix;
   std::vector<PlanSection> sections = {layout_section(plan), state_section(plan),
                                        devices_section(plan), activations_section(plan)};
-  if (two_matrix) sections.push_back(half_sharded_section(plan));
+  if (plan.sharded_activations > 0) sections.push_back(sharded_activations_section(plan));
   sections.push_back(device_memory_section(plan));
   sections.push_back(memory_by_ranks_section(plan));
-  if (plan.ranks() > 1) sections.push_back(compute_bound_section(plan));
-  if (is_course_plan(plan)) sections.push_back(published_section(plan));
-  if (plan.ranks() > 1) sections.push_back(what_if_section(plan));
+  if (plan.ranks() > 1) {
+    sections.push_back(compute_bound_section(plan));
+    sections.push_back(what_if_section(plan));
+  }
   sections.push_back(step_time_section(plan));
   sections.push_back(scaling_section(plan));
   return sections;

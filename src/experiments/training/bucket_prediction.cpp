@@ -4,28 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
-#include <optional>
 
 #include "core/error.h"
-#include "record/hdf5.h"
-#include "record/untrusted_file.h"
 
 namespace paceline {
 
 namespace {
-
-std::optional<FittedLink> find_link(const std::vector<FittedLink>& fitted, std::string_view backend,
-                                    std::string_view dtype, std::int64_t ranks) {
-  const FittedLink* best = nullptr;
-  for (const FittedLink& f : fitted) {
-    const bool fits =
-        f.op == "all_reduce" && f.backend == backend && f.dtype == dtype && f.ranks == ranks;
-    if (!fits || (best && distance_from_training(*best) <= distance_from_training(f))) continue;
-    best = &f;
-  }
-  return best ? std::optional(*best) : std::nullopt;
-}
 
 // The case with the fastest step among those that differ only in --bucket-mb.
 const MeasuredBuckets& fastest_like(const MeasuredBuckets& one,
@@ -45,26 +29,15 @@ Link read_link(const std::string& path, const Communicator& communicator, const 
   const std::string_view backend = name_of(communicator.backend());
   const std::string_view dtype =
       name_of(c.comm_dtype == GradientDtype::bf16 ? Dtype::bf16 : Dtype::f32);
-  if (!std::filesystem::exists(path)) {
-    throw UsageError(
-        fmt::format("--predict: {} does not exist; make it with collectives --fit", path));
+  for (const FittedLink& f : read_rates(path).links) {
+    if (f.op == "all_reduce" && f.backend == backend && f.dtype == dtype && f.ranks == c.ranks) {
+      return f.link;
+    }
   }
-  std::optional<FittedLink> fitted;
-  require_readable(path);
-  try {
-    fitted = find_link(read_fitted_links(path), backend, dtype, c.ranks);
-  } catch (const Hdf5Error& error) {
-    throw UsageError(fmt::format("--predict: {} holds no fit ({}); make it with collectives --fit",
-                                 path, error.what()));
-  }
-  if (!fitted) {
-    throw UsageError(
-        fmt::format("--predict: {} has no fit of all_reduce, {}, {}, {} ranks; make it with "
-                    "collectives --fit",
-                    path, backend, dtype, c.ranks));
-  }
-  require_finite_bandwidth(*fitted, "--predict");
-  return fitted->link;
+  throw UsageError(
+      fmt::format("--predict: {} has no fit of all_reduce, {}, {}, {} ranks; make it with "
+                  "paceline-analysis rates from a file of collectives --fit",
+                  path, backend, dtype, c.ranks));
 }
 
 double best_bucket_bytes(double bytes, double latency, double bandwidth) {

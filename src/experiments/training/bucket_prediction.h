@@ -10,14 +10,14 @@
 #include <vector>
 
 #include "core/communicator.h"
-#include "experiments/training/fitted_links.h"
+#include "experiments/training/rates_file.h"
 #include "experiments/training/training_case.h"
 #include "record/case_record.h"
 
 namespace paceline {
 
-// The file's fit of all_reduce with this backend and the case's dtype and ranks. If there are
-// several, prefers the back-to-back cadence. Throws UsageError (--predict) if there is none.
+// The file's fit of all_reduce with this backend and the case's dtype and ranks. Throws UsageError
+// (--predict) if there is none.
 [[nodiscard]] Link read_link(const std::string& path, const Communicator& communicator,
                              const TrainingCase& c);
 

@@ -26,7 +26,7 @@ struct TrainingOptions {
   std::int64_t global_batch = 0;  // 0: not given
   double peak_tflops = 0;         // 0: not given
   std::string dump;
-  std::string predict;  // ddp: a file with /fit
+  std::string predict;  // ddp: a file of paceline-analysis rates
 };
 
 class TrainingExperiment final : public ExperimentOf<TrainingCase> {

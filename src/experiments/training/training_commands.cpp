@@ -24,7 +24,7 @@ class TrainingCommand final : public Command {
             "HDF5 file for logits, loss and gradients of the first step and the final weights");
     if (options_.kind == TrainingKind::ddp) {
       p.value("--predict", options_.predict,
-              "a file of collectives --fit: compare the bucket equation with the measurement");
+              "a file of paceline-analysis rates: compare the bucket equation with the measurement");
     }
     const Presets& presets = training_presets(options_.kind);
     options_.factors.check(

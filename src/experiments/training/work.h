@@ -1,8 +1,9 @@
 #pragma once
-// The work of a rank in a step, the rates at which it is done, and their fit.
+// The work of a rank in a step, and the rates at which it is done.
 
+#include <array>
 #include <limits>
-#include <vector>
+#include <string_view>
 
 namespace paceline {
 
@@ -46,28 +47,22 @@ struct WorkRates {
   [[nodiscard]] double fixed_s(const Work& work) const {
     return work.blocks / blocks_per_s + work.heads / heads_per_s;
   }
-  [[nodiscard]] double seconds(const Work& work) const {
-    return products_s(work) + traffic_s(work) + fixed_s(work);
-  }
 };
 
-struct TimedWork {
-  Work work;
-  double seconds = 0;
+// A kind of work, by its name in JSON, where the rate is NAME_per_s.
+struct WorkKind {
+  std::string_view name;
+  double Work::*amount;
+  double WorkRates::*rate;
 };
-inline constexpr WorkRates unlimited = {
-    .projection_flops_per_s = std::numeric_limits<double>::infinity(),
-    .feed_forward_flops_per_s = std::numeric_limits<double>::infinity(),
-    .head_flops_per_s = std::numeric_limits<double>::infinity(),
-    .attention_flops_per_s = std::numeric_limits<double>::infinity(),
-    .parameter_bytes_per_s = std::numeric_limits<double>::infinity(),
-    .activation_bytes_per_s = std::numeric_limits<double>::infinity()};
-// Fits rates to measured times: least squares of relative errors, no rate above `most`. As many
-// rates can be fitted as there are kinds timed alone, plus one for every two rows that mix kinds,
-// at least one. Of all subsets up to that size the one with the least error is fitted; rates
-// outside it are `most`. Products with weights share one rate unless rows have those of one shape
-// alone. Throws InternalError without rows.
-[[nodiscard]] WorkRates fit_rates(const std::vector<TimedWork>& times,
-                                  const WorkRates& most = unlimited);
+inline constexpr std::array work_kinds = {
+    WorkKind{"projection_flops", &Work::projection_flops, &WorkRates::projection_flops_per_s},
+    WorkKind{"feed_forward_flops", &Work::feed_forward_flops, &WorkRates::feed_forward_flops_per_s},
+    WorkKind{"head_flops", &Work::head_flops, &WorkRates::head_flops_per_s},
+    WorkKind{"attention_flops", &Work::attention_flops, &WorkRates::attention_flops_per_s},
+    WorkKind{"parameter_bytes", &Work::parameter_bytes, &WorkRates::parameter_bytes_per_s},
+    WorkKind{"activation_bytes", &Work::activation_bytes, &WorkRates::activation_bytes_per_s},
+    WorkKind{"blocks", &Work::blocks, &WorkRates::blocks_per_s},
+    WorkKind{"heads", &Work::heads, &WorkRates::heads_per_s}};
 
 }  // namespace paceline
