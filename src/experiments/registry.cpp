@@ -22,7 +22,7 @@ std::span<const Registration> registry() {
     {"plan", "memory, communication and time of a model and a layout, from closed forms", plan_command},
     {"precision", "what mixed precision does: sums, bits, dtypes of a running model, norms", precision_command},
     {"info", "ranks, devices and library versions; --ceilings measures their peak rates", info_command},
-    {"list", "experiments and their presets, with what each preset pins", list_command},
+    {"list", "experiments and their presets, with the options of each", list_command},
     {"merge", "rebuilds a result file from its finished cases after a crash", merge_command},
     {"columns", "the meaning of every dataset and attribute of a result file, tab-separated", columns_command},
   });

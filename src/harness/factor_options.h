@@ -41,22 +41,6 @@ class FactorOptions {
     }
   }
 
-  // Every preset must have a readable value for each factor with an option, other than those in
-  // `free`. Throws InternalError with the preset's name.
-  void check(const Presets& presets, const std::vector<std::string>& free) const {
-    for (const auto& [name, line] : presets) {
-      const GivenOptions pinned = options_of_preset(line);
-      for (const Factor<C>& f : factors_) {
-        const bool is_free = std::find(free.begin(), free.end(), f.option) != free.end();
-        if (!f.has_option() || is_free) continue;
-        if (pinned.count(f.option) == 0) {
-          throw InternalError(fmt::format("preset '{}' does not pin {}", name, f.option));
-        }
-        for (const std::string& text : texts_of(f, {pinned.at(f.option)})) (void)f.read(text);
-      }
-    }
-  }
-
   // Called after parsing: stores which options were given by name; each must apply to at least one
   // case.
   void finish(const OptionParser& p) {

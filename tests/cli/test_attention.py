@@ -130,27 +130,6 @@ def test_config_file_with_until_ci_and_then_resume(paceline, tmp_path):
     assert summary(tmp_path / "out.h5")["both_median_s"] == first["both_median_s"]
 
 
-@pytest.mark.parametrize(
-    ("preset", "cases"),
-    [
-        ("pytorch-attention", {f"fp32 no {d} {t} 8 1 direct cold {a}"
-            for a in ("naive", "fused") for d in (16, 32, 64, 128)
-            for t in (256, 1024, 4096, 8192, 16384)}),
-        ("flash-benchmark", {f"{p} yes {d} {2**t} 1 1 direct cold {a}"
-            for p, a in (("bf16", "naive -"), ("bf16", "flash -"), ("fp32", "naive -"),
-                         ("fp32", "flash bf16x3"))
-            for d in (16, 32, 64, 128) for t in range(7, 17)}),
-        ("leaderboard", {"bf16 yes 64 16384 1 16 direct cold flash"}),
-    ],
-)  # fmt: skip
-def test_presets(paceline, preset, cases):
-    done = paceline("attention", "--preset", preset, "--dry-run", "--device", "cpu")
-    assert done.code == 0, done.err
-    lines = [line.partition("  oom: ")[0] for line in done.out.splitlines()[2:]]
-    assert len(lines) == len(cases)
-    assert {case for case in cases if any(line.endswith("  " + case) for line in lines)} == cases
-
-
 @pytest.mark.skipif(gpu_count() == 0, reason="no GPU here")
 @pytest.mark.parametrize(
     "args",

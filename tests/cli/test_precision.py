@@ -2,7 +2,6 @@
 
 import json
 import math
-import re
 
 import h5py
 import numpy as np
@@ -140,14 +139,6 @@ def test_resume_writes_the_same_table(paceline, tmp_path):
     assert again.code == 0, again.err
     assert dtypes() == first
     assert paceline(*(*args, "--mean", "0,1"), "--resume").code == 0
-
-
-def test_presets(paceline):
-    own = re.search(r"^precision .*\n((?: .*\n)+)", paceline("list").out, re.M)
-    for preset in ("course", "breaks"):
-        done = paceline("precision", "--preset", preset, "--dry-run", "--device", "cpu")
-        assert done.code == 0, done.err
-        assert re.search(rf"^  {preset} ", own[1], re.M)
 
 
 def test_precision_without_mpirun_does_not_initialize_mpi(paceline, tmp_path):

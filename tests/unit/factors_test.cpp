@@ -172,14 +172,6 @@ TEST(Factors, TheHelpSaysValuesAndDefaults) {
   }
 }
 
-TEST(Factors, APresetMustGiveEveryOptionAValidValue) {
-  const FactorOptions<Box> options(box_factors());
-  const std::string whole = "--shape ball --box-width 1,2 --height 3 --name x --shape cube";
-  EXPECT_THROW(options.check({{"p", whole}}, {}), InternalError);  // lacks --open
-  EXPECT_NO_THROW(options.check({{"p", whole}}, {"--open"}));
-  EXPECT_THROW(options.check({{"p", whole + " --shape ball"}}, {"--open"}), UsageError);
-}
-
 // For every precision and attention, on this device.
 template <class F>
 std::vector<std::string> values_of(const F& value, DeviceKind device) {

@@ -22,26 +22,18 @@ Factors<C> attention_case_factors() {
                     launch_factors<C>(), sampling_factors<C>()});
 }
 
-// Every preset pins every factor.
 const Presets& attention_presets() {
   static const Presets presets = {
       {"pytorch-attention",
        "--attention naive,fused --head-dim 16,32,64,128 --context 256,1024,4096,8192,16384 "
-       "--batch-size 8 --heads 1 --causal no --precision fp32 --fp32-attention bf16x3 "
-       "--flash-kernels newest --launch direct --cache cold --warmup 5 --max-warmup 0 --steps 100 "
-       "--min-time 0 --until-ci 0 --max-steps 0 --profile 0 --seed 0 --deterministic no"},
+       "--steps 100"},
       {"flash-benchmark",
-       "--attention naive,flash --head-dim 16,32,64,128 "
-       "--context 128,256,512,1024,2048,4096,8192,16384,32768,65536 --batch-size 1 --heads 1 "
-       "--causal yes --precision bf16,fp32 --fp32-attention bf16x3 --flash-kernels newest "
-       "--launch direct --cache cold --warmup 5 --max-warmup 0 --steps 10 --min-time 0 "
-       "--until-ci 2 --max-steps 0 --profile 0 --seed 0 --deterministic no"},
+       "--head-dim 16,32,64,128 --context 128..65536*2 --batch-size 1 --causal yes "
+       "--precision bf16,fp32 --until-ci 2"},
       // The course's leaderboard times forward and backward together: our phase `both`.
       {"leaderboard",
-       "--attention flash --head-dim 64 --context 16384 --batch-size 1 --heads 16 --causal yes "
-       "--precision bf16 --fp32-attention bf16x3 --flash-kernels newest --launch direct "
-       "--cache cold --warmup 10 --max-warmup 200 --steps 100 --min-time 0 --until-ci 0 "
-       "--max-steps 0 --profile 0 --seed 0 --deterministic no"}};
+       "--attention flash --context 16384 --batch-size 1 --heads 16 --causal yes "
+       "--precision bf16 --warmup 10 --max-warmup 200 --steps 100"}};
   return presets;
 }
 

@@ -15,7 +15,6 @@ class AttentionCommand final : public Command {
     declare_run_options(p, run_);
     factors_.declare(p);
     declare_peak(p, peak_tflops_);
-    factors_.check(attention_presets(), {});
     p.presets(attention_presets(), {});
   }
   void check(const OptionParser& p) override {

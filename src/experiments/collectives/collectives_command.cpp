@@ -16,7 +16,6 @@ class CollectivesCommand final : public Command {
     options_.factors.declare(p);
     p.flag("--fit", options_.fit,
            "fit time = latency + bytes / bandwidth to each sweep over --bytes");
-    options_.factors.check(collective_presets(), {});
     p.presets(collective_presets(), {});
   }
   void check(const OptionParser& p) override {

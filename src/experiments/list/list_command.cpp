@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <memory>
 #include <vector>
 
@@ -38,33 +37,14 @@ std::string wrapped(const Words& words) {
   return text.empty() ? text : text + "\n";
 }
 
-bool in_all(const Presets& presets, const std::string& option, const std::string& value) {
-  return std::all_of(presets.begin(), presets.end(), [&](const auto& preset) {
-    const GivenOptions values = options_of_preset(preset.second);
-    const auto it = values.find(option);
-    return it != values.end() && it->second == value;
-  });
-}
-
-// Those options of a preset that have the same value in all presets (alike), or the others.
-Words pinned(const Presets& presets, const std::string& line, bool alike) {
-  Words words;
-  for (const auto& [option, value] : options_of_preset(line)) {
-    const bool common = presets.size() > 1 && in_all(presets, option, value);
-    if (common == alike) words.push_back(fmt::format("{} {}", option, value));
-  }
-  return words;
-}
-
 std::string listed(const Registration& experiment, const Presets& presets) {
   std::string text = fmt::format("{:<12} {}\n", experiment.name, experiment.summary);
   for (const auto& [name, line] : presets) {
-    const std::string values = wrapped(pinned(presets, line, false));
-    text += fmt::format("  {:<17}  {}", name,
-                        values.substr(std::min<std::size_t>(indent, values.size())));
-  }
-  if (presets.size() > 1) {
-    text += "  all of these\n" + wrapped(pinned(presets, presets.begin()->second, true));
+    Words words;
+    for (const auto& [option, value] : options_of_preset(line)) {
+      words.push_back(fmt::format("{} {}", option, value));
+    }
+    text += fmt::format("  {:<17}  {}", name, wrapped(words).substr(indent));
   }
   return text;
 }

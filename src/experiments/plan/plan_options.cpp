@@ -108,7 +108,6 @@ void PlanOptions::declare(OptionParser& p) {
           "fraction of the activations that is sharded over the devices with the state: the least "
           "number of devices [0]",
           {0, 1});
-  factors_.check(plan_presets(), {"--size", "--sync"});
   p.presets(plan_presets(), {{"--shard", "--fsdp"}});
 }
 

@@ -59,7 +59,6 @@ Factors<C> precision_case_factors() {
   return joined<C>({study, launch_factors<C>()});
 }
 
-// Every preset pins every factor.
 const Presets& precision_presets() {
   const std::string rest =
       " --count 1000 --addend 0.01 --summation sequential --precision fp32,bf16,fp16 --model "

@@ -14,7 +14,6 @@ class PrecisionCommand final : public Command {
   void declare(OptionParser& p) override {
     declare_run_options(p, run_);
     factors_.declare(p);
-    factors_.check(precision_presets(), {});
     p.presets(precision_presets(), {});
   }
   void check(const OptionParser& p) override {

@@ -26,11 +26,7 @@ class TrainingCommand final : public Command {
       p.value("--predict", options_.predict,
               "a file of paceline-analysis rates: compare the bucket equation with the measurement");
     }
-    const Presets& presets = training_presets(options_.kind);
-    options_.factors.check(
-        presets, {"--batch-size", "--d-model", "--d-ff", "--layers", "--heads", "--load-weights",
-                  "--tokens", "--token-dtype", "--registration", "--verify"});
-    p.presets(presets, training_preset_exclusions());
+    p.presets(training_presets(options_.kind), training_preset_exclusions());
   }
 
   void check(const OptionParser& p) override {
