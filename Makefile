@@ -51,7 +51,7 @@ $(BUILD)/config.mk: tools/probe.sh tools/deps.sh
 	@cat $(BUILD)/probe.log
 
 # ---- sources --------------------------------------------------------------------------------
-LIB_SOURCES := $(filter-out src/main.cpp src/core/toml_parser.cpp,$(wildcard src/*.cpp src/*/*.cpp src/experiments/*/*.cpp)) \
+LIB_SOURCES := $(filter-out src/main.cpp,$(wildcard src/*.cpp src/*/*.cpp src/experiments/*/*.cpp)) \
   $(filter-out mpi/nccl_communicator.cpp,$(wildcard mpi/*.cpp))
 LIB_SOURCES += $(if $(NCCL_LIBS),mpi/nccl_communicator.cpp,mpi/stub/no_nccl.cpp)
 # Without nvcc one stub stands in for the CUDA device.
@@ -75,10 +75,6 @@ LIB_SOURCES += cuda/stub/no_cuda.cpp
 UNIT_SOURCES := $(wildcard tests/unit/*.cpp)
 BENCH_SOURCES := $(filter-out bench/kernels/hopper_%,$(wildcard bench/kernels/*.cpp))
 endif
-# Without toml++ the program reads no TOML files.
-LIB_SOURCES += $(if $(TOML_FOUND),src/core/toml_parser.cpp,src/core/stub/no_toml.cpp)
-NEED_TOML := $(addprefix tests/unit/,toml_test.cpp hardware_test.cpp)
-UNIT_SOURCES := $(filter-out $(if $(TOML_FOUND),,$(NEED_TOML)),$(UNIT_SOURCES))
 RANK_SOURCES := $(wildcard tests/ranks/*.cpp)
 PEER_SOURCES := bench/peers/bare_mpi.cpp $(if $(NCCL_LIBS),bench/peers/bare_nccl.cpp)
 # Only builds with CUDA have product_cache.cpp.
@@ -93,7 +89,7 @@ INCLUDES := -Isrc -I.
 # Without errno and traps the compiler may vectorise loops with sqrt and comparisons; results do not change.
 FP := -fno-math-errno -fno-trapping-math
 CXXFLAGS_ALL = $(CXXSTD) $(WARN) $(CPU_FLAGS) $(FP) -fopenmp -pthread $(INCLUDES) $(CXXFLAGS) \
-  $(HDF5_CFLAGS) $(BLAS_CFLAGS) $(FMT_CFLAGS) $(CLI11_CFLAGS) $(JSON_CFLAGS)
+  $(HDF5_CFLAGS) $(BLAS_CFLAGS) $(FMT_CFLAGS) $(CLI11_CFLAGS) $(JSON_CFLAGS) $(TOML_CFLAGS)
 # H5DS (dimension scales) is in HDF5's high-level library.
 LIBS = $(HDF5_LIBS:-lhdf5=-lhdf5_hl -lhdf5) $(BLAS_LIBS) $(FMT_LIBS) $(MPI_LIBS) $(NCCL_LIBS) $(CUDA_LIBS) $(if $(CUPTI_FOUND),$(CUPTI_LIBS)) -lm
 
@@ -111,7 +107,7 @@ of_folder = $(filter $1,$(<:$(BUILD)/together/%=%))
 CXXFLAGS_ALL += $(if $(call of_folder,mpi/% bench/peers/%),$(MPI_CFLAGS) $(CUDA_CFLAGS) $(NCCL_CFLAGS)) \
   $(if $(call of_folder,cuda/% tests/gpu/% bench/kernels/%),$(CUDA_CFLAGS)) $(if $(call of_folder,cuda/cupti/%),$(CUPTI_CFLAGS)) \
   $(if $(call of_folder,tests/%),$(GTEST_CFLAGS)) $(if $(call of_folder,bench/%),$(BENCHMARK_CFLAGS)) \
-  $(if $(call of_folder,src/core/%),$(TOML_CFLAGS)) $(if $(call of_folder,src/record/%),-I$(BUILD))
+  $(if $(call of_folder,src/record/%),-I$(BUILD))
 
 # Lint and the sanitizers compile a folder's sources as one file, build/together/src/harness/all.cpp (unit
 # tests: one file per first letter), to read headers once. So helpers in one folder need different names.

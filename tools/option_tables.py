@@ -20,7 +20,8 @@ range. The end is included if the steps reach it exactly; a range has at most 10
 
 `--config F.toml` reads options from a TOML 1.0 file, by their names without `--`: numbers, strings
 and booleans, lists as arrays, ranges as strings. The command line overrides the file, and the file
-overrides the preset. `--print-config` prints the given options as such a file and runs nothing:
+overrides the preset. `--print-config` prints the options given by name as such a file, those of the
+preset and the defaults as comments, and runs nothing:
 
 ```toml
 # paceline model --size small,xl --context 128..1024*2 --steps 20 --memory-timeline --print-config

@@ -5,7 +5,6 @@
 
 namespace paceline {
 
-// By RFC 3629: without overlong forms, surrogates and code points above U+10FFFF.
 [[nodiscard]] bool is_utf8(std::string_view text);
 
 }  // namespace paceline

@@ -6,11 +6,10 @@
 #include <array>
 #include <chrono>
 #include <cstdlib>
-#include <map>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <string_view>
 #include <thread>
+#include <utility>
 
 #include "harness/error_report.h"
 
@@ -20,56 +19,22 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::string_view may_differ = "--memory-limit";
-
-std::string to_json(const CommandLine& line) {
-  const Json json = {
-      {"version", line.version}, {"experiment", line.experiment}, {"options", line.options}};
-  // Arguments may have bytes that are not UTF-8.
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
-CommandLine from_json(const std::string& text) {
-  const Json json = Json::parse(text);
-  return {.version = json["version"],
-          .experiment = json["experiment"],
-          .options = json["options"].get<GivenOptions>()};
-}
-
-using RanksByValue = std::map<std::string, std::vector<int>>;
-
-RanksByValue group(const std::vector<std::string>& values) {
-  RanksByValue groups;
+// Throws UsageError, "what: 16 (rank 0), 64 (ranks 1, 2); advice", unless all ranks' values are
+// equal. Values are ordered by their lowest ranks.
+void refuse_differences(std::string_view what, const std::vector<std::string>& values,
+                        std::string_view advice) {
+  std::vector<std::pair<std::string, std::vector<int>>> groups;
   for (std::size_t rank = 0; rank < values.size(); ++rank) {
-    groups[values[rank]].push_back(static_cast<int>(rank));
+    auto group = std::ranges::find(groups, values[rank], [](const auto& g) { return g.first; });
+    if (group == groups.end()) group = groups.insert(group, {values[rank], {}});
+    group->second.push_back(static_cast<int>(rank));
   }
-  return groups;
-}
-
-template <class F>
-RanksByValue group(const std::vector<CommandLine>& lines, F value_of) {
-  std::vector<std::string> values;
-  for (const CommandLine& line : lines) values.push_back(value_of(line));
-  return group(values);
-}
-
-// "16 (rank 0), 64 (ranks 1, 2)", ordered by the lowest rank of each group.
-std::string values_by_rank(const RanksByValue& groups) {
-  std::vector<std::pair<std::vector<int>, std::string>> ordered;
-  for (const auto& [value, ranks] : groups) ordered.emplace_back(ranks, value);
-  std::sort(ordered.begin(), ordered.end());
-  std::string text;
-  for (const auto& [ranks, value] : ordered) {
-    text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", value, ranks_text(ranks));
+  if (groups.size() < 2) return;
+  std::vector<std::string> texts;
+  for (const auto& [value, ranks] : groups) {
+    texts.push_back(fmt::format("{} ({})", value, ranks_text(ranks)));
   }
-  return text;
-}
-
-// "what: a (rank 0), b (ranks 1, 2); advice"; nullopt if all ranks have the same value.
-std::optional<Error> difference(std::string_view what, const RanksByValue& groups,
-                                std::string_view advice) {
-  if (groups.size() < 2) return std::nullopt;
-  return UsageError(fmt::format("{}: {}; {}", what, values_by_rank(groups), advice));
+  throw UsageError(fmt::format("{}: {}; {}", what, fmt::join(texts, ", "), advice));
 }
 
 // Its rank by the launcher's variables; nullopt without a launcher.
@@ -125,40 +90,10 @@ int report_once(const Error& error) {
   return report(Error(error.code(), fmt::format("{} (rank {})", error.what(), rank)));
 }
 
-std::optional<Error> disagreement(const std::vector<CommandLine>& lines) {
-  const auto version = [](const CommandLine& line) { return line.version; };
-  const auto experiment = [](const CommandLine& line) { return line.experiment; };
-  if (auto found = difference("program version", group(lines, version),
-                              "start the same program on every rank")) {
-    return found;
-  }
-  if (auto found = difference("experiment", group(lines, experiment),
-                              "give every rank the same command line")) {
-    return found;
-  }
-  std::set<std::string> names;
-  for (const CommandLine& line : lines) {
-    for (const auto& [name, value] : line.options) names.insert(name);
-  }
-  names.erase(std::string(may_differ));
-  std::string differences;
-  for (const std::string& name : names) {
-    const RanksByValue values = group(lines, [&](const CommandLine& line) {
-      const auto it = line.options.find(name);
-      return it == line.options.end() ? "not given" : it->second;
-    });
-    if (values.size() > 1) differences += fmt::format("{}: {}; ", name, values_by_rank(values));
-  }
-  if (differences.empty()) return std::nullopt;
-  return UsageError(differences + "give every rank the same options");
-}
-
 void require_same(World& world, std::string_view what, const std::string& mine,
                   std::string_view advice) {
-  const RanksByValue groups = group(world.gather(mine));  // empty on ranks other than 0
-  collectively(world, [&] {
-    if (auto found = difference(what, groups, advice)) throw Error(*found);
-  });
+  const std::vector<std::string> values = world.gather(mine);  // empty on ranks other than 0
+  collectively(world, [&] { refuse_differences(what, values, advice); });
 }
 
 void require_same_device(World& world, const std::string& name) {
@@ -168,10 +103,25 @@ void require_same_device(World& world, const std::string& name) {
 }
 
 void require_same_command_line(World& world, const CommandLine& mine) {
-  std::vector<CommandLine> lines;  // empty on ranks other than 0
-  for (const std::string& text : world.gather(to_json(mine))) lines.push_back(from_json(text));
+  require_same(world, "program version", mine.version, "start the same program on every rank");
+  require_same(world, "experiment", mine.experiment, "give every rank the same command line");
+  Json own = mine.options;
+  own.erase("--memory-limit");
+  // Arguments may have bytes that are not UTF-8.
+  const std::string text = own.dump(-1, ' ', false, Json::error_handler_t::replace);
+  std::vector<Json> all;  // empty on ranks other than 0
+  for (const std::string& one : world.gather(text)) all.push_back(Json::parse(one));
   collectively(world, [&] {
-    if (auto found = disagreement(lines)) throw Error(*found);
+    const auto other =
+        std::ranges::find_if(all, [&](const Json& one) { return one != all.front(); });
+    if (other == all.end()) return;
+    Json options = all.front();
+    options.update(*other);
+    for (const auto& [name, _] : options.items()) {
+      std::vector<std::string> values;
+      for (const Json& one : all) values.push_back(one.value(name, "not given"));
+      refuse_differences(name, values, "give every rank the same options");
+    }
   });
 }
 

@@ -35,10 +35,6 @@ struct CommandLine {
   GivenOptions options;
 };
 
-// Why these command lines, by rank, cannot run together, with the ranks concerned; nullopt if they
-// can. Only --memory-limit may differ: it describes a rank's device.
-[[nodiscard]] std::optional<Error> disagreement(const std::vector<CommandLine>& lines);
-
 // Throws EnvironmentError if srun started a number of tasks other than `ranks`: without PMIx, Open
 // MPI 5 makes each task a launch of its own. Ranks started by mpirun within a Slurm job are not
 // srun tasks.
@@ -53,7 +49,8 @@ void require_same(World& world, std::string_view what, const std::string& mine,
 // same name. Empty: this rank has none; rank 0 has one if any has.
 void require_same_device(World& world, const std::string& name);
 
-// Collective. Throws disagreement()'s error on every rank.
+// Collective. Throws UsageError on every rank unless the command lines are the same: it names the
+// first option that differs. Only --memory-limit may differ: it describes a rank's device.
 void require_same_command_line(World& world, const CommandLine& mine);
 
 }  // namespace paceline

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "core/similar_name.h"
+#include "harness/option_file.h"
 
 namespace paceline {
 
@@ -25,11 +26,6 @@ std::string one_line(std::string text) {
 
 constexpr std::string_view config_option = "--config";
 constexpr std::string_view print_option = "--print-config";
-
-// Given without a value, or with "true".
-bool is_bare(const Texts& texts) {
-  return texts.empty() || texts.front().empty() || texts.front() == "true";
-}
 
 }  // namespace
 
@@ -55,20 +51,19 @@ struct OptionParser::Impl {
     OptionTraits traits;
     Texts texts;
     Source source = Source::none;
-    TomlPosition at = {};  // in the file
+    std::string place;  // in messages: "--context" or "--config: F.toml:3:5: context"
+
+    // An option given without a value, or with true in the file, has its implicit one.
+    [[nodiscard]] Texts values() const {
+      const bool bare = texts == Texts{""} || texts == Texts{"true"} || texts == Texts{"yes"};
+      return bare && !traits.implicit_value.empty() ? Texts{traits.implicit_value} : texts;
+    }
   };
 
   [[nodiscard]] bool gives(Source source, const std::string& name) const {
     const auto it = entries.find(name);
     return it != entries.end() && it->second.source == source;
   }
-  // "--context", or its position in the file.
-  [[nodiscard]] std::string place_of(const std::string& name, const Entry& entry) const {
-    if (entry.source != Source::file) return name;
-    const auto [line, column] = entry.at;
-    return fmt::format("--config: {}:{}:{}: {}", file, line, column, name.substr(2));
-  }
-
   CLI::App app;
   std::map<std::string, Entry> entries;
   std::vector<std::string> order;  // of declaration
@@ -92,9 +87,13 @@ const std::string& OptionParser::single(const Texts& texts) {
 }
 
 Texts OptionParser::split(const Texts& texts) {
-  Texts parts = parts_of(texts);
+  Texts parts;
+  for (const std::string& text : texts) {
+    std::istringstream list(text + ',');
+    for (std::string part; std::getline(list, part, ',');) parts.push_back(part);
+  }
   const auto is_empty = [](const std::string& part) { return part.empty(); };
-  if (std::any_of(parts.begin(), parts.end(), is_empty)) throw UsageError("has an empty value");
+  if (parts.empty() || std::ranges::any_of(parts, is_empty)) throw UsageError("has an empty value");
   return parts;
 }
 
@@ -103,9 +102,8 @@ void OptionParser::option(const std::string& name, const std::string& help, cons
   Impl::Entry& entry = impl_->entries[name];
   impl_->order.push_back(name);
   entry.traits = traits;
-  entry.convert = [convert, implicit = traits.implicit_value](const Texts& t) {
-    convert(!implicit.empty() && is_bare(t) ? Texts{implicit} : t);
-  };
+  entry.convert = convert;
+  entry.place = name;
   entry.option = impl_->app.add_option(name, entry.texts, help);
   entry.option->allow_extra_args(false)->type_name("");
   if (!traits.implicit_value.empty()) entry.option->expected(0, 1);
@@ -115,6 +113,7 @@ void OptionParser::flag(const std::string& name, bool& target, const std::string
   Impl::Entry& entry = impl_->entries[name];
   impl_->order.push_back(name);
   entry.traits = {.type = ValueType::yes_no, .default_value = "no"};
+  entry.place = name;
   entry.convert = [&target](const Texts& t) { target = FactorValue<bool>::read(t.back(), {}); };
   entry.option = impl_->app.add_flag(name, entry.texts, help);
 }
@@ -138,13 +137,7 @@ void OptionParser::presets(const Presets& presets,
   impl_->presets = presets;
   impl_->excludes = excludes;
   Texts names;
-  for (const auto& [name, line] : presets) {
-    names.push_back(name);
-    for (const auto& [option, _] : options_of_preset(line)) {
-      if (impl_->entries.count(option) > 0) continue;
-      throw InternalError(fmt::format("preset '{}': unknown option {}", name, option));
-    }
-  }
+  for (const auto& [name, _] : presets) names.push_back(name);
   option(
       "--preset",
       fmt::format("{}: a named sweep; other options override its values", fmt::join(names, ", ")),
@@ -188,30 +181,26 @@ std::string OptionParser::help() const { return impl_->app.help(); }
 
 bool OptionParser::asks_for_file() const { return impl_->asks_for_file; }
 
-// `dashes`: "--", or "" for a key of a file.
-std::string OptionParser::unknown_option(const std::string& name, std::string_view dashes) const {
-  if (!dashes.empty() && !name.starts_with('-')) {
+std::string OptionParser::unknown_option(const std::string& name) const {
+  if (!name.starts_with('-')) {
     return fmt::format(
         "{}: unexpected; options begin with --, lists have commas (a,b); see paceline {} --help",
         name, experiment_);
   }
   const std::string bare = name.substr(0, name.find('='));
-  std::vector<std::string_view> names;
-  for (const std::string& known : impl_->order) {
-    names.push_back(std::string_view(known).substr(dashes.empty() ? 2 : 0));
-  }
+  const std::vector<std::string_view> names(impl_->order.begin(), impl_->order.end());
   return fmt::format("{}: unknown option of '{}'; see paceline {} --help{}", bare, experiment_,
                      experiment_, did_you_mean(bare, names));
 }
 
-void OptionParser::parse_command_line(const Texts& arguments) {
+bool OptionParser::parse_command_line(const Texts& arguments) {
   Texts reversed(arguments.rbegin(), arguments.rend());
   try {
     impl_->app.parse(reversed);
   } catch (const CLI::CallForHelp&) {
-    throw;
+    return false;
   } catch (const CLI::ExtrasError&) {
-    throw UsageError(unknown_option(impl_->app.remaining().front(), "--"));
+    throw UsageError(unknown_option(impl_->app.remaining().front()));
   } catch (const CLI::ParseError& error) {
     throw UsageError(
         fmt::format("{}; see paceline {} --help", one_line(error.what()), experiment_));
@@ -219,34 +208,31 @@ void OptionParser::parse_command_line(const Texts& arguments) {
   for (auto& [name, entry] : impl_->entries) {
     if (entry.option->count() > 0) entry.source = Source::command_line;
   }
+  return true;
 }
 
 void OptionParser::parse_file() {
   if (!impl_->gives(Source::command_line, std::string(config_option))) return;
   convert(std::string(config_option));
   try {
-    const TomlDocument file = read_toml(impl_->file);
-    for (const TomlEntry& key : file.root.entries) {
-      const std::string name = "--" + key.key;
-      if (std::holds_alternative<TomlTable>(key.value.value)) {
-        throw file.error(key.at, key.key + ": is a table; options are not in tables");
-      }
+    for (FileOption& option : read_option_file(impl_->file)) {
+      const std::string name = "--" + option.key;
+      const std::string place = fmt::format("{}: {}", option.place, option.key);
       const auto it = impl_->entries.find(name);
-      if (it == impl_->entries.end()) throw file.error(key.at, unknown_option(key.key, ""));
+      if (it == impl_->entries.end()) {
+        throw UsageError(fmt::format("{}: {}", option.place, unknown_option(name)));
+      }
       if (name == config_option || name == print_option) {
-        throw file.error(key.at, key.key + ": belongs on the command line");
+        throw UsageError(place + ": belongs on the command line");
       }
       Impl::Entry& entry = it->second;
-      Texts texts = option_texts(file, key, entry.traits);
       if (entry.source != Source::none) continue;
-      entry.texts = std::move(texts);
+      entry.texts = std::move(option.texts);
       entry.source = Source::file;
-      entry.at = key.value.at;
+      entry.place = fmt::format("{}: {}", config_option, place);
     }
   } catch (const UsageError& error) {
     throw UsageError(fmt::format("{}: {}", config_option, error.what()));
-  } catch (const EnvironmentError& error) {
-    throw EnvironmentError(fmt::format("{}: {}", config_option, error.what()));
   }
 }
 
@@ -254,14 +240,8 @@ void OptionParser::apply_preset() {
   const auto preset = impl_->entries.find("--preset");
   if (preset == impl_->entries.end() || preset->second.source == Source::none) return;
   convert("--preset");
-  const GivenOptions values = options_of_preset(impl_->presets.at(preset->second.texts.front()));
-  for (const auto& [name, value] : values) {
-    Impl::Entry& entry = impl_->entries.at(name);
-    if (entry.source == Source::file && same_values(entry.texts, {value})) {
-      entry.source = Source::none;
-    }
-  }
-  for (const auto& [name, value] : values) {
+  const std::string& line = impl_->presets.at(preset->second.texts.front());
+  for (const auto& [name, value] : options_of_preset(line)) {
     Impl::Entry& entry = impl_->entries.at(name);
     if (entry.source != Source::none || excluded(name)) continue;
     entry.texts = {value};
@@ -272,18 +252,14 @@ void OptionParser::apply_preset() {
 void OptionParser::convert(const std::string& name) const {
   const Impl::Entry& entry = impl_->entries.at(name);
   try {
-    entry.convert(entry.texts);
+    entry.convert(entry.values());
   } catch (const UsageError& error) {
-    throw UsageError(fmt::format("{}: {}", impl_->place_of(name, entry), error.what()));
+    throw UsageError(fmt::format("{}: {}", entry.place, error.what()));
   }
 }
 
 bool OptionParser::parse(const Texts& arguments, GivenOptions& as_written) {
-  try {
-    parse_command_line(arguments);
-  } catch (const CLI::CallForHelp&) {
-    return false;
-  }
+  if (!parse_command_line(arguments)) return false;
   parse_file();
   apply_preset();
   for (const auto& [name, entry] : impl_->entries) {
@@ -298,25 +274,18 @@ bool OptionParser::parse(const Texts& arguments, GivenOptions& as_written) {
 
 std::string OptionParser::as_file() const {
   std::string given = fmt::format("# Options of paceline {}, for --config.\n", experiment_);
-  std::string defaults;
-  const auto write = [&](const std::string& name) {
-    const Impl::Entry& entry = impl_->entries.at(name);
-    if (name == config_option || name == print_option) return;
-    const bool bare = !entry.traits.implicit_value.empty() && is_bare(entry.texts);
-    if (entry.source != Source::none) {
-      given += option_line(name.substr(2), bare ? Texts{entry.traits.implicit_value} : entry.texts,
-                           entry.traits) +
-               "\n";
-    } else if (!entry.traits.default_value.empty() && !excluded(name)) {
-      defaults +=
-          "# " + option_line(name.substr(2), {entry.traits.default_value}, entry.traits) + "\n";
-    }
-  };
-  if (!impl_->presets.empty()) write("--preset");
+  std::string others;
   for (const std::string& name : impl_->order) {
-    if (name != "--preset") write(name);
+    const Impl::Entry& entry = impl_->entries.at(name);
+    if (name == config_option || name == print_option) continue;
+    const bool has_values = entry.source != Source::none;
+    if (!has_values && (entry.traits.default_value.empty() || excluded(name))) continue;
+    const Texts texts = has_values ? entry.values() : Texts{entry.traits.default_value};
+    const std::string line =
+        option_line(name.substr(2), entry.traits.list ? split(texts) : texts, entry.traits.type);
+    (by_name(name) ? given : others) += (by_name(name) ? "" : "# ") + line + "\n";
   }
-  return given + (defaults.empty() ? "" : "\n# Defaults:\n" + defaults);
+  return given + (others.empty() ? "" : "\n# Of the preset, and defaults:\n" + others);
 }
 
 }  // namespace paceline

@@ -11,7 +11,6 @@
 
 #include "core/error.h"
 #include "core/non_copyable.h"
-#include "harness/option_file.h"
 #include "measure/factors.h"
 
 namespace paceline {
@@ -23,6 +22,13 @@ using GivenOptions = std::map<std::string, std::string>;
 // a repeated option counts.
 using Presets = std::map<std::string, std::string>;
 [[nodiscard]] GivenOptions options_of_preset(const std::string& line);
+
+struct OptionTraits {
+  ValueType type = ValueType::text;
+  bool list = false;                // takes several values
+  std::string implicit_value = {};  // its value when it is given without one
+  std::string default_value = {};   // its default; empty: none
+};
 
 class OptionParser : NonCopyable {
  public:
@@ -58,15 +64,13 @@ class OptionParser : NonCopyable {
   // --print-config.
   void config_file();
   // --preset NAME: values of options that neither the command line nor the file has. `excludes`:
-  // option given -> option of the preset that it replaces. Throws InternalError for an undeclared
-  // option in a preset.
+  // option given -> option of the preset that it replaces.
   void presets(const Presets& presets, const std::map<std::string, std::string>& excludes);
 
   [[nodiscard]] const Presets& presets() const;
 
   [[nodiscard]] bool given(const std::string& name) const;
-  // Given by the command line or the file. A value in the file equal to the preset's does not
-  // count.
+  // Given by the command line or the file.
   [[nodiscard]] bool by_name(const std::string& name) const;
   // The options that only the preset gives.
   [[nodiscard]] GivenOptions of_preset() const;
@@ -75,7 +79,8 @@ class OptionParser : NonCopyable {
   [[nodiscard]] std::string help() const;
   // --print-config is among the arguments.
   [[nodiscard]] bool asks_for_file() const;
-  // After parsing: a TOML file with the options given, readable by --config; defaults are comments.
+  // After parsing: a TOML file with the options given by name, readable by --config; those of the
+  // preset and the defaults are comments.
   [[nodiscard]] std::string as_file() const;
   // False if --help is among the arguments (it is not printed). `as_written` receives the options
   // given by the command line, the file and the preset. Throws UsageError.
@@ -90,11 +95,12 @@ class OptionParser : NonCopyable {
   struct Impl;
 
   [[nodiscard]] bool excluded(const std::string& name) const;
-  void parse_command_line(const std::vector<std::string>& arguments);
+  // False for --help.
+  [[nodiscard]] bool parse_command_line(const Texts& arguments);
   void parse_file();
   void apply_preset();
   void convert(const std::string& name) const;
-  [[nodiscard]] std::string unknown_option(const std::string& name, std::string_view dashes) const;
+  [[nodiscard]] std::string unknown_option(const std::string& name) const;
 
   std::unique_ptr<Impl> impl_;
   std::string experiment_;

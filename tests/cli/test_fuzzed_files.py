@@ -157,14 +157,6 @@ def test_damage_that_once_crashed_hdf5_when_it_copied(paceline, tmp_path, whole)
     assert out.read_bytes() == damaged
 
 
-def test_toml_keys_of_many_parts_are_refused(paceline, tmp_path):
-    (tmp_path / "deep.toml").write_text("a" + ".a" * 200_000 + " = 1\n")
-    for args in (("model", "--config", "deep.toml"), ("plan", "--hardware-file", "deep.toml")):
-        done = paceline(*args)
-        assert done.code == 2
-        assert "deep.toml: has a key of more than 32 parts" in done.message
-
-
 def test_quoted_control_characters_are_escaped(paceline):
     done = paceline("a\nb\x1b[2J")
     assert done.code == 2

@@ -177,26 +177,6 @@ def test_no_gpu_exits_with_3(paceline, tmp_path, ranks):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    ("limit", "named"),
-    [
-        (f"-v {kilobytes}", "the address space is below 1 GB")
-        for kilobytes in (350_000, 500_000, 800_000)
-    ]
-    + [(f"-n {files}", "open files is below 64") for files in (6, 24)],
-)
-def test_too_small_a_limit_of_the_process_exits_with_3(tmp_path, limit, named):
-    """Some libraries would loop, crash or end the process."""
-    line = f'ulimit {limit} && exec "$@"'
-    done = subprocess.run(
-        ["sh", "-c", line, "sh", PROGRAM, *map(str, TINY)],
-        cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
-    assert done.returncode == 3
-    assert done.stderr.startswith(f"paceline: the limit of {named}")
-    assert done.stderr.count("\n") == 1
-
-
 def test_srun_tasks_in_separate_mpi_worlds_exit_with_3(paceline):
     """Without Slurm's PMI, MPI makes every task of a step a world of one rank."""
     alone = {"SLURM_STEP_ID": "0", "SLURM_STEP_NUM_TASKS": "2"}

@@ -8,9 +8,9 @@
 using namespace paceline;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const fuzz::MemoryFile file(fuzz::text_of(data, size));
   fuzz::accepted([&] {
-    for (const Hardware& device :
-         parse_hardware(parse_toml(fuzz::text_of(data, size), "devices.toml"))) {
+    for (const Hardware& device : read_hardware(file.path())) {
       for (const std::int64_t devices : {1, 2, 1 << 20}) {
         const double bandwidth = device.bandwidth_bytes_per_s(devices, 2);
         fuzz::require(std::isfinite(bandwidth) && bandwidth > 0);

@@ -27,7 +27,7 @@ DISAGREEMENTS = (  # (most ranks' command line, one rank's, pattern that the err
     (DDP, [*DDP, "--sync", "naive"], "--sync"),
     (DDP, [*DDP, "--verify"], "--verify"),
     (DDP, [*DDP, "--dry-run"], "--dry-run"),
-    (DDP, [*DDP, "--attention", "flash", "--fp32-attention", "exact"], "--fp32-attention"),
+    (DDP, [*DDP, "--attention", "flash", "--fp32-attention", "exact"], "--attention"),
     (DDP, [*DDP, "--deterministic"], "--deterministic"),
     ([*DDP, "--deterministic"], [*DDP, "--deterministic", "no"], "--deterministic"),
     (DDP, [*DDP, "--timeout", "7"], "--timeout"),

@@ -16,47 +16,37 @@ namespace {
 
 constexpr double tera = 1e12;
 
-double checked_number(const TomlDocument& file, const TomlEntry& entry) {
-  double number = 0;
-  if (const auto* whole = std::get_if<std::int64_t>(&entry.value.value)) {
-    number = static_cast<double>(*whole);
-  } else if (const auto* real = std::get_if<double>(&entry.value.value)) {
-    number = *real;
-  }
-  constexpr double least = 1e-9;
-  constexpr double most = 1e9;
-  if (number >= least && number <= most) return number;
-  throw file.error(entry.value.at,
-                   fmt::format("{} must be a number from {} to {}", entry.key, least, most));
-}
-
-int devices_in(const TomlDocument& file, const TomlEntry& device, const TomlTable& table) {
-  const TomlEntry* entry = table.find("node_devices");
-  if (!entry) throw file.error(device.at, device.key + " lacks node_devices");
-  const auto* count = std::get_if<std::int64_t>(&entry->value.value);
-  constexpr std::int64_t most = 1'000'000;
-  if (count && *count >= 1 && *count <= most) return static_cast<int>(*count);
-  throw file.error(entry->value.at,
-                   fmt::format("node_devices must be an integer from 1 to {}", most));
-}
-
-Hardware hardware_of(const TomlDocument& file, const TomlEntry& device) {
-  const auto* table = std::get_if<TomlTable>(&device.value.value);
-  if (!table) throw file.error(device.at, device.key + " must be a table");
+Hardware hardware_of(const toml::key& device, const toml::node& node) {
+  const toml::table* table = node.as_table();
+  if (!table) throw error_at(device.source(), fmt::format("{} must be a table", device.str()));
+  const auto lacking = [&](std::string_view key) {
+    return error_at(device.source(), fmt::format("{} lacks {}", device.str(), key));
+  };
   const auto optional = [&](const char* key, double unit) -> std::optional<double> {
-    const TomlEntry* entry = table->find(key);
+    const toml::node* entry = table->get(key);
     if (!entry) return {};
-    return checked_number(file, *entry) * unit;
+    constexpr double least = 1e-9;
+    constexpr double most = 1e9;
+    const double number = entry->value<double>().value_or(0);
+    if (number >= least && number <= most) return number * unit;
+    throw error_at(entry->source(),
+                   fmt::format("{} must be a number from {} to {}", key, least, most));
   };
   const auto required = [&](const char* key, double unit) {
     const std::optional<double> value = optional(key, unit);
-    if (!value) throw file.error(device.at, fmt::format("{} lacks {}", device.key, key));
-    return *value;
+    return value ? *value : throw lacking(key);
   };
-  const TomlEntry* source = table->find("source");
-  const auto* text = source ? std::get_if<std::string>(&source->value.value) : nullptr;
-  if (!text) throw file.error(device.at, device.key + " lacks a source");
-  return {.name = device.key,
+  const toml::node* count = table->get("node_devices");
+  if (!count) throw lacking("node_devices");
+  constexpr std::int64_t most_devices = 1'000'000;
+  const std::int64_t devices = count->value_exact<std::int64_t>().value_or(0);
+  if (devices < 1 || devices > most_devices) {
+    throw error_at(count->source(),
+                   fmt::format("node_devices must be an integer from 1 to {}", most_devices));
+  }
+  const toml::node* source = table->get("source");
+  if (!source || !source->is_string()) throw lacking("a source");
+  return {.name = std::string(device.str()),
           .memory_gb = required("memory_GB", 1),
           .half_flops_per_s = optional("half_TFLOP_per_s", tera),
           .tf32_flops_per_s = optional("tf32_TFLOP_per_s", tera),
@@ -64,8 +54,8 @@ Hardware hardware_of(const TomlDocument& file, const TomlEntry& device) {
           .memory_bytes_per_s = required("memory_GB_per_s", giga),
           .link_bytes_per_s = required("link_GB_per_s", giga),
           .network_bytes_per_s = required("network_GB_per_s", giga),
-          .node_devices = devices_in(file, device, *table),
-          .source = *text};
+          .node_devices = static_cast<int>(devices),
+          .source = source->as_string()->get()};
 }
 
 Hardware hardware_of(const DataSheet& sheet) {
@@ -92,7 +82,7 @@ std::optional<double> stated_peak(const Hardware& h, const Precision& precision)
 // The devices of the file, then those of the data sheets that it does not replace.
 std::vector<Hardware> all_hardware(const std::string& file) {
   std::vector<Hardware> all;
-  if (!file.empty()) all = parse_hardware(read_toml(file));
+  if (!file.empty()) all = read_hardware(file);
   for (Hardware& known : known_hardware()) {
     const auto same = [&](const Hardware& own) { return own.name == known.name; };
     if (std::none_of(all.begin(), all.end(), same)) all.push_back(std::move(known));
@@ -126,11 +116,9 @@ double Hardware::bandwidth_bytes_per_s(std::int64_t devices, int rings) const {
              : std::min(link_bytes_per_s, network_bytes_per_s / std::min(rings, node_devices));
 }
 
-std::vector<Hardware> parse_hardware(const TomlDocument& document) {
+std::vector<Hardware> read_hardware(const std::string& file) {
   std::vector<Hardware> all;
-  for (const TomlEntry& device : document.root.entries) {
-    all.push_back(hardware_of(document, device));
-  }
+  for (const auto& [key, node] : read_toml(file)) all.push_back(hardware_of(key, node));
   return all;
 }
 

@@ -9,7 +9,6 @@
 
 #include "core/ops.h"
 #include "core/precision.h"
-#include "core/toml.h"
 
 namespace paceline {
 
@@ -55,6 +54,6 @@ struct Hardware {
 
 // The devices of a file. Throws UsageError for a missing key, a wrong type or a number out of
 // range.
-[[nodiscard]] std::vector<Hardware> parse_hardware(const TomlDocument& document);
+[[nodiscard]] std::vector<Hardware> read_hardware(const std::string& file);
 
 }  // namespace paceline
