@@ -1,7 +1,6 @@
 #pragma once
-// The folder of a running sweep's case files, and the lock that lets one run at a time use it:
-// flock on its file .lock, which the kernel releases however the process ends. Only files that a
-// run has written are removed from it.
+// LockedFolder: the folder of the case files of a running sweep (F.h5.cases), for one process at a
+// time. The lock is flock() on a file in it, so that it ends with the process.
 
 #include <filesystem>
 #include <vector>
@@ -12,14 +11,11 @@ namespace paceline {
 
 class LockedFolder : NonCopyable {
  public:
-  // How long to wait for the lock: a run that is being killed takes a while to end.
-  static constexpr double default_patience = 10;  // seconds
-
-  // Creates the folder and missing parents, waits for the lock, and removes the temporary files of
-  // a killed run. Throws UsageError if the folder is a symbolic link or cannot be created, or if
-  // another run keeps the lock. Warns of a file system without locks.
-  explicit LockedFolder(std::filesystem::path folder, double patience = default_patience);
-  // Removes the folder and the parents that it created, if they are empty.
+  // Creates the folder, waits for the lock (a run that is being killed takes a while to end), and
+  // removes the temporary files of a killed run. Throws UsageError if the folder is a symbolic link
+  // or cannot be created, or if another run keeps the lock. Warns of a file system without locks.
+  explicit LockedFolder(std::filesystem::path folder, double patience_s = 10);
+  // Removes the folder if it has no case.
   ~LockedFolder();
 
   [[nodiscard]] const std::filesystem::path& path() const { return folder_; }
@@ -29,19 +25,11 @@ class LockedFolder : NonCopyable {
   void remove(const std::vector<std::filesystem::path>& files);
 
  private:
-  void lock(double patience);
   [[nodiscard]] bool try_lock();
-  void unlock_and_remove();
-  void remove_what_is_empty() const;
 
   std::filesystem::path folder_;
-  std::vector<std::filesystem::path> made_parents_;  // deepest first
   int lock_ = -1;
 };
-
-// Whether the name still refers to the open file. A run that held the lock before may have removed
-// or replaced the folder, and a lock on an unlinked file excludes no other run.
-[[nodiscard]] bool still_named(int descriptor, const std::filesystem::path& name);
 
 // The case files in a folder, sorted by name: regular files *.h5. Empty if there is no such folder.
 [[nodiscard]] std::vector<std::filesystem::path> case_files(const std::filesystem::path& folder);

@@ -14,7 +14,6 @@
 #include "record/collected_cases.h"
 #include "record/console.h"
 #include "record/fits.h"
-#include "record/result_path.h"
 #include "record/whole_file.h"
 
 namespace paceline {
@@ -61,7 +60,6 @@ void merge_files(const fs::path& path, const std::optional<FileState>& as_found,
           path, error.message(),
           "make room there: finished cases are kept, and --resume continues from them");
     }
-    flush_folder(path.parent_path());  // before the case files are removed
   }
   folder.remove(files);
 }

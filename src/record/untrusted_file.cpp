@@ -254,7 +254,7 @@ void announce_long_reading(const std::filesystem::path& path, off_t size) {
 
 Reading read_in_child(const std::filesystem::path& path, std::vector<std::string> words) {
   const FileState before = state_of(path);
-  announce_long_reading(path, before.size);
+  announce_long_reading(path, static_cast<off_t>(before.second));
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);

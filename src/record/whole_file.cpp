@@ -1,39 +1,18 @@
 #include "record/whole_file.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
-#include <string>
+
+#include "core/error.h"
 
 namespace paceline {
 
 namespace fs = std::filesystem;
-
-namespace {
-
-// Writes all bytes to a new file and flushes them to disk; returns errno, or 0.
-int write_bytes(const fs::path& path, std::string_view bytes) {
-  const int descriptor =
-      open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
-  if (descriptor < 0) return errno;
-  int error = 0;
-  while (!bytes.empty() && error == 0) {
-    const ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
-    if (written >= 0) {
-      bytes.remove_prefix(static_cast<std::size_t>(written));
-    } else if (errno != EINTR) {
-      error = errno;
-    }
-  }
-  if (error == 0 && fsync(descriptor) != 0) error = errno;
-  if (close(descriptor) != 0 && error == 0) error = errno;
-  return error;
-}
-
-}  // namespace
 
 fs::path target_of(fs::path path) {
   constexpr int most = 40;  // links may form a cycle
@@ -54,10 +33,25 @@ bool is_same_file(const fs::path& a, const fs::path& b) {
 }
 
 FileState state_of(const fs::path& path) {
-  struct stat status {};
-  if (stat(path.c_str(), &status) != 0) return {};
-  return {status.st_ino, status.st_size, {status.st_mtim.tv_sec, status.st_mtim.tv_nsec}};
+  std::error_code absent;
+  return {fs::last_write_time(path, absent), fs::file_size(path, absent)};
 }
+
+fs::path result_path(const fs::path& path, std::string_view command) {
+  const auto refusal = [&](std::string_view why) {
+    return UsageError(fmt::format("{} {}: {}", command, path.string(), why));
+  };
+  if (path.extension() != ".h5") throw refusal("the name must end in .h5");
+  std::error_code unknown;
+  const fs::file_status status = fs::status(path, unknown);
+  if (fs::is_directory(status)) throw refusal("is a folder; name a file");
+  if (status.type() != fs::file_type::not_found && !fs::is_regular_file(status)) {
+    throw refusal((unknown ? unknown.message() : "is a device or a pipe") + "; name another file");
+  }
+  return target_of(path);
+}
+
+fs::path cases_folder(const fs::path& output) { return target_of(output).string() + ".cases"; }
 
 fs::path temporary_in(const fs::path& folder, const std::string& name) {
   return folder / (".paceline-" + name + ".tmp");
@@ -69,18 +63,22 @@ bool is_temporary(const fs::path& path) {
 
 std::error_code write_whole(const fs::path& path, const fs::path& temporary,
                             std::string_view bytes) {
-  std::error_code error(write_bytes(temporary, bytes), std::generic_category());
+  std::FILE* file = std::fopen(temporary.c_str(), "we");
+  const bool written = file != nullptr &&
+                       std::fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size() &&
+                       std::fflush(file) == 0 && fsync(fileno(file)) == 0;
+  std::error_code error(written ? 0 : errno, std::generic_category());
+  if (file != nullptr && std::fclose(file) != 0 && !error) error.assign(errno, error.category());
   if (!error) fs::rename(temporary, path, error);
   std::error_code ignored;
   if (error) fs::remove(temporary, ignored);
+  // The folder's entry is flushed as well; not every file system can.
+  const int folder = open(path.parent_path().empty() ? "." : path.parent_path().c_str(), O_RDONLY);
+  if (folder >= 0) {
+    fsync(folder);
+    close(folder);
+  }
   return error;
-}
-
-void flush_folder(const fs::path& folder) {
-  const int descriptor = open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) return;
-  fsync(descriptor);
-  close(descriptor);
 }
 
 fs::path write_elsewhere(const fs::path& name, std::string_view bytes) {

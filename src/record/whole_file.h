@@ -1,8 +1,7 @@
 #pragma once
-// Atomic writes: a file is complete or does not exist.
+// Where results may be written, and files that are complete or do not exist.
 
-#include <sys/types.h>
-
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -17,30 +16,28 @@ namespace paceline {
 // Whether both paths lead to one file, which need not exist.
 [[nodiscard]] bool is_same_file(const std::filesystem::path& a, const std::filesystem::path& b);
 
-// Differs after a file was created, written to, replaced or removed.
-struct FileState {
-  ino_t inode = 0;
-  off_t size = 0;
-  std::pair<time_t, long> written;
+// Differs after a file was created, written to or removed.
+using FileState = std::pair<std::filesystem::file_time_type, std::uintmax_t>;
+[[nodiscard]] FileState state_of(const std::filesystem::path& path);
 
-  [[nodiscard]] bool operator==(const FileState&) const = default;
-};
-[[nodiscard]] FileState state_of(const std::filesystem::path& path);  // default: no file
+// The file that `path` leads to. Throws UsageError unless it is, or may become, a result file.
+// `command`: precedes the path in messages, such as "--output".
+[[nodiscard]] std::filesystem::path result_path(const std::filesystem::path& path,
+                                                std::string_view command);
+
+// The folder of the case files of a running sweep.
+[[nodiscard]] std::filesystem::path cases_folder(const std::filesystem::path& output);
 
 // The name of a temporary file in this folder, which no other program gives its files.
 [[nodiscard]] std::filesystem::path temporary_in(const std::filesystem::path& folder,
                                                  const std::string& name);
 [[nodiscard]] bool is_temporary(const std::filesystem::path& path);
 
-// Writes the bytes to `temporary` (in the same file system), flushes them to disk, then renames the
-// file to `path`: `path` never exists incomplete. On an error neither file is left.
+// Writes the bytes to `temporary` (in the same file system) and to disk, then renames the file to
+// `path`. On an error neither file is left.
 [[nodiscard]] std::error_code write_whole(const std::filesystem::path& path,
                                           const std::filesystem::path& temporary,
                                           std::string_view bytes);
-
-// Flushes the folder's entries to disk. Errors are ignored: not every file system can, and the
-// files are complete without it.
-void flush_folder(const std::filesystem::path& folder);
 
 // For a file that cannot be written to its folder: writes `name` to a new temporary folder, on disk
 // or in memory. Returns its path; empty if that fails too.

@@ -19,18 +19,6 @@ TINY = (
 SUMS = ("precision", "--study", "accumulation", "--arithmetic", "fp32", "--quiet")
 
 
-def test_a_path_with_no_room_for_the_cases_files_is_refused(paceline, tmp_path):
-    deep = tmp_path.joinpath(*["a" * 200] * 18)
-    output = deep / ("c" * (3900 - len(str(deep)) - 4) + ".h5")
-    assert len(str(output)) == 3900
-    done = paceline(*TINY, "--output", output)
-    assert done.code == 2
-    assert done.message == (
-        "paceline: --output has 3900 characters with its folders; use fewer than 3834"
-    )
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_cases_of_two_experiments_are_not_mixed(paceline, tmp_path):
     """By --resume of a sweep that was killed, or by merge."""
     folder = tmp_path / "m.h5.cases"

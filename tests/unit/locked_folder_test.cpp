@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 #include <sys/file.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -98,14 +97,13 @@ class Holder : NonCopyable {
   int own_end_ = -1;
 };
 
-TEST_F(LockedFolderTest, MakesTheFolderAndItsParentsAndRemovesThem) {
+TEST_F(LockedFolderTest, MakesTheFolderAndRemovesIt) {
   {
     const LockedFolder locked(folder());
     EXPECT_TRUE(fs::exists(folder()));
     EXPECT_TRUE(case_files(locked.path()).empty());
   }
-  EXPECT_FALSE(fs::exists(root() / "runs"));
-  EXPECT_TRUE(fs::exists(root()));
+  EXPECT_FALSE(fs::exists(folder()));
 }
 
 TEST_F(LockedFolderTest, KeepsFinishedCases) {
@@ -211,7 +209,7 @@ TEST_F(LockedFolderTest, AHeldLockIsRefusedAfterAWait) {
                                              "; wait for its end or name another --output");
   }
   EXPECT_GE(host_seconds() - began, 0.3);
-  EXPECT_LT(host_seconds() - began, LockedFolder::default_patience);
+  EXPECT_LT(host_seconds() - began, 10);
   EXPECT_TRUE(fs::exists(folder() / ".lock"));  // the lock file of the holder
 }
 
@@ -242,18 +240,6 @@ TEST_F(LockedFolderTest, ALockOnARemovedFolderDoesNotCount) {
   EXPECT_THROW(LockedFolder(folder(), 0.2), UsageError);  // `locked` holds the lock
 }
 
-// An open file or folder.
-class Opened : NonCopyable {
- public:
-  explicit Opened(const fs::path& path) : descriptor_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
-  ~Opened() { close(descriptor_); }
-
-  [[nodiscard]] int get() const { return descriptor_; }
-
- private:
-  int descriptor_;
-};
-
 TEST_F(LockedFolderTest, ALockOnAReplacedFolderDoesNotCount) {
   before_flock = [this] {
     fs::rename(folder(), root() / "old");
@@ -263,8 +249,7 @@ TEST_F(LockedFolderTest, ALockOnAReplacedFolderDoesNotCount) {
   const LockedFolder locked(folder(), enough);
   EXPECT_FALSE(before_flock);
   EXPECT_TRUE(fs::exists(root() / "old" / ".lock"));
-  const Opened named(folder() / ".lock");
-  EXPECT_EQ(flock(named.get(), LOCK_EX | LOCK_NB), -1);  // `locked` holds the lock
+  EXPECT_THROW(LockedFolder(folder(), 0), UsageError);  // `locked` holds the lock
 }
 
 TEST_F(LockedFolderTest, AFileSystemWithoutLocksIsWarnedOf) {
@@ -283,37 +268,6 @@ TEST_F(LockedFolderTest, AFileSystemWithoutLocksIsWarnedOf) {
                   "): let no second run write to this --output\n");
     EXPECT_FALSE(fs::exists(folder()));
   }
-}
-
-TEST_F(LockedFolderTest, AFileIsNamedUntilItIsRemovedOrReplaced) {
-  const fs::path name = root() / "a";
-  touch(name);
-  const Opened opened(name);
-  EXPECT_TRUE(still_named(opened.get(), name));
-  fs::rename(name, root() / "b");
-  EXPECT_FALSE(still_named(opened.get(), name));
-  EXPECT_TRUE(still_named(opened.get(), root() / "b"));
-  touch(name);
-  EXPECT_FALSE(still_named(opened.get(), name));
-}
-
-// Inode numbers are per file system: the roots of two file systems may have the same number.
-TEST_F(LockedFolderTest, AFileWithTheSameInodeOnAnotherFileSystemIsAnotherFile) {
-  const std::vector<fs::path> roots = {"/proc", "/sys", "/dev/shm", "/dev/pts", "/dev/mqueue"};
-  int pairs = 0;
-  for (const fs::path& a : roots) {
-    for (const fs::path& b : roots) {
-      struct stat of_a {};
-      struct stat of_b {};
-      if (stat(a.c_str(), &of_a) != 0 || stat(b.c_str(), &of_b) != 0) continue;
-      if (of_a.st_ino != of_b.st_ino || of_a.st_dev == of_b.st_dev) continue;
-      ++pairs;
-      const Opened opened(a);
-      EXPECT_TRUE(still_named(opened.get(), a)) << a;
-      EXPECT_FALSE(still_named(opened.get(), b)) << a << " " << b;
-    }
-  }
-  if (pairs == 0) GTEST_SKIP() << "no two file systems here have roots with equal inode numbers";
 }
 
 TEST_F(LockedFolderTest, ConcurrentProcessesExcludeEachOther) {
@@ -354,9 +308,6 @@ TEST_F(LockedFolderTest, APlaceThatCannotBeWrittenIsNamed) {
                   " (Not a directory); name a file in a folder that can be written");
   }
   EXPECT_THROW(LockedFolder("/proc/none/F.h5.cases"), UsageError);
-  // The parent can be created but the folder cannot: the parent is removed again.
-  EXPECT_THROW(LockedFolder(root() / "new" / std::string(300, 'x')), UsageError);
-  EXPECT_FALSE(fs::exists(root() / "new"));
 }
 
 }  // namespace

@@ -10,7 +10,6 @@
 #include "core/utf8.h"
 #include "experiments/training/bucket_prediction.h"
 #include "experiments/training/training.h"
-#include "record/result_path.h"
 #include "record/whole_file.h"
 
 namespace paceline {
