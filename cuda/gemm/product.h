@@ -38,7 +38,7 @@ struct Product {
 
   auto operator<=>(const Product&) const = default;
 
-  // A line without tabs, unique for every product.
+  // Unique for every product.
   [[nodiscard]] std::string text() const;
 };
 

@@ -1,11 +1,10 @@
 #pragma once
-// Choices of algorithms for products, as text and in a file. Makes no CUDA calls.
+// Choices of algorithms for products, as JSON in a text and in a file. Makes no CUDA calls.
 
 #include <array>
 #include <cstdint>
 #include <filesystem>
 #include <map>
-#include <optional>
 #include <string>
 
 #include "core/enum_names.h"
@@ -29,14 +28,13 @@ struct ProductChoice {
   }
 };
 
-// Keyed by the product's text(), a line without tabs.
+// Keyed by the product's text().
 using ProductChoices = std::map<std::string, ProductChoice>;
 
-// identity: a line with the GPU and the versions for which the choices hold.
+// identity: names the GPU and the versions for which the choices hold.
 [[nodiscard]] std::string text_of(const ProductChoices& choices, const std::string& identity);
-// nullopt if the text is damaged or of another identity.
-[[nodiscard]] std::optional<ProductChoices> choices_of(const std::string& text,
-                                                       const std::string& identity);
+// Empty if the text is damaged or of another identity.
+[[nodiscard]] ProductChoices choices_of(const std::string& text, const std::string& identity);
 
 // $PACELINE_CACHE, $XDG_CACHE_HOME/paceline or ~/.cache/paceline; empty if none of these variables
 // is set.

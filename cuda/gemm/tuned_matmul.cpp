@@ -222,7 +222,7 @@ cublasStatus_t CudaTunedMatmul::enqueue(const Planned& planned, const Candidate&
 std::string CudaTunedMatmul::choices() const { return text_of(choices_, cache_.identity()); }
 
 bool CudaTunedMatmul::take(const std::string& choices) {
-  ProductChoices taken = choices_of(choices, cache_.identity()).value_or(ProductChoices{});
+  ProductChoices taken = choices_of(choices, cache_.identity());
   taken.merge(choices_);  // only products that are not in `taken`
   choices_ = std::move(taken);
   bool changed = false;
