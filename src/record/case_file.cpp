@@ -19,7 +19,6 @@ using hdf5::File;
 using hdf5::Group;
 
 constexpr std::int64_t schema_version = 2;
-constexpr std::int64_t oldest_schema_version = 1;
 
 // Attributes of /cases/<id> other than factors.
 bool is_of_run(const std::string& attribute) {
@@ -253,9 +252,11 @@ File open_result_file(const std::filesystem::path& path) {
       throw UsageError(fmt::format("{} is not a paceline result file", path.string()));
     }
     const std::int64_t version = version_of(file);
-    if (version < oldest_schema_version || version > schema_version) {
-      throw UsageError(fmt::format("{} has schema version {}; this program reads {} and {}",
-                                   path.string(), version, oldest_schema_version, schema_version));
+    if (version != schema_version) {
+      throw UsageError(fmt::format(
+          "{} has schema version {}; this program reads {} alone, paceline-analysis older "
+          "ones too",
+          path.string(), version, schema_version));
     }
     return file;
   });
@@ -279,15 +280,6 @@ void require_equal_lengths(const std::vector<Column>& columns, const std::string
 
 std::string experiment_of(const std::filesystem::path& path) {
   return reading(path, [&] { return open_result_file(path).text_attribute("experiment"); });
-}
-
-void refuse_older_schema(const std::filesystem::path& path, const File& file) {
-  const std::int64_t version = version_of(file);
-  if (version == schema_version) return;
-  throw OlderSchemaError(
-      fmt::format("{} has schema version {}, from an older paceline; cases of version {} cannot be "
-                  "added to it; name another --output",
-                  path.string(), version, schema_version));
 }
 
 Case read_factors(const File& file, const std::string& id) {

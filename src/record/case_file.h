@@ -48,8 +48,8 @@ auto reading(const std::filesystem::path& path, const Read& read) {
 [[nodiscard]] hdf5::File extracted_case(const hdf5::File& from, const std::vector<Column>& summary,
                                         const std::string& id);
 
-// Opens a file of this schema version or the previous one for reading. Throws UsageError if it
-// cannot be read or is of another version.
+// Opens a file of this schema version for reading. Throws UsageError if it cannot be read or is of
+// another version.
 [[nodiscard]] hdf5::File open_result_file(const std::filesystem::path& path);
 
 // The summary of a result file (merged, or of one case), as columns of equal length. Throws
@@ -61,14 +61,6 @@ void require_equal_lengths(const std::vector<Column>& columns, const std::string
 
 // The experiment whose results a file has. Throws UsageError like open_result_file().
 [[nodiscard]] std::string experiment_of(const std::filesystem::path& path);
-
-class OlderSchemaError : public UsageError {
- public:
-  using UsageError::UsageError;
-};
-
-// Throws OlderSchemaError for a file of an older version: new cases cannot be added to it.
-void refuse_older_schema(const std::filesystem::path& path, const hdf5::File& file);
 
 // The attributes of /cases/<id> that are factors, sorted by name.
 [[nodiscard]] Case read_factors(const hdf5::File& file, const std::string& id);

@@ -51,13 +51,10 @@ struct Parts {
   }
 };
 
-// Throws OlderSchemaError.
 Parts parts_of(const fs::path& file, Scratch& scratch) {
   Parts parts{file, scratch.next(), {}, {}};
   try {
     parts.ids = split_untrusted(file, parts.before);
-  } catch (const OlderSchemaError&) {
-    throw;
   } catch (const UsageError& error) {
     parts.damage = error.what();
   }

@@ -13,7 +13,7 @@ namespace paceline {
 
 // Writes each case of the result file `path` as part_of(before, id), and its fits (fits.h) with the
 // name of its newest run as part_of(before, ""). Returns the ids of the cases in the file's order.
-// Throws OlderSchemaError, UsageError if a case cannot be read, and StoppedError if one cannot be
+// Throws UsageError if a case cannot be read, and StoppedError if one cannot be
 // written.
 [[nodiscard]] std::vector<std::string> split(const std::filesystem::path& path,
                                              const std::filesystem::path& before);

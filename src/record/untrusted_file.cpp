@@ -43,8 +43,7 @@ enum Verdict : int {
   damaged = 13,
   // Only from splitting; the child also prints a message.
   refused = 14,
-  older_schema = 15,
-  unwritable = 16
+  unwritable = 15
 };
 
 // Contiguous numbers need not be read: HDF5 only copies them, and weights have gigabytes of them.
@@ -202,9 +201,6 @@ Verdict split_and_report(const char* path, const char* before) {
   std::vector<std::string> lines;
   try {
     lines = split(path, before);
-  } catch (const OlderSchemaError& error) {
-    verdict = older_schema;
-    lines = {error.what()};
   } catch (const UsageError& error) {
     verdict = refused;
     lines = {error.what()};
@@ -294,7 +290,6 @@ void require_sound(const std::filesystem::path& path, const Reading& reading) {
     case nests_too_deep:
       throw UsageError(fmt::format("{} nests groups too deep: it is damaged", path.string()));
     case refused: throw UsageError(message);
-    case older_schema: throw OlderSchemaError(message);
     case unwritable: throw StoppedError(message);
     default: throw UsageError(fmt::format("{} {}", path.string(), exit_text(reading.status)));
   }
