@@ -39,7 +39,7 @@ TEST(HardwareTest, AttentionHasThePeakOfItsArithmetic) {
 
 TEST(HardwareTest, ADeviceWithoutAFigureIsRefusedByItsKey) {
   try {
-    (void)devices_of("[x]\nmemory_GB = 1\nsource = \"none\"\n");
+    (void)devices_of("[x]\nmemory_GB = 1\nnode_devices = 1\nsource = \"none\"\n");
     FAIL();
   } catch (const UsageError& error) {
     EXPECT_TRUE(std::string(error.what()).ends_with("F.toml:1:2: x lacks memory_GB_per_s"))

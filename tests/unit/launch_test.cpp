@@ -24,7 +24,8 @@ std::string message(const std::vector<CommandLine>& lines) {
     const auto rank = static_cast<std::size_t>(world.rank());
     try {
       require_same_command_line(world, lines[rank]);
-    } catch (const UsageError& error) {
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::usage);
       said[rank] = error.what();
     }
   });

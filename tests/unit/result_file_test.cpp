@@ -130,7 +130,7 @@ TEST_F(ResultFileTest, TheRootDescribesTheNewestRun) {
 
 TEST_F(ResultFileTest, NothingToMergeLeavesNothing) {
   {
-    ResultFile results(root() / "runs" / "deep" / "F.h5", Existing::refuse, "model");
+    ResultFile results(root() / "F.h5", Existing::refuse, "model");
     results.merge({"a"}, false);
   }
   EXPECT_TRUE(fs::is_empty(root()));
