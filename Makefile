@@ -46,7 +46,7 @@ endif
 # Installs only if the probe finds something missing; optional packages may stay missing.
 $(BUILD)/config.mk: tools/probe.sh tools/deps.sh
 	@mkdir -p $(BUILD)
-	@probe() { tools/probe.sh "$$@" > $@ 2> $(BUILD)/probe.log; }; probe --all || { tools/deps.sh build; probe; } || \
+	@probe() { tools/probe.sh > $@ 2> $(BUILD)/probe.log; }; probe || { tools/deps.sh build; probe; } || \
 	  { cat $(BUILD)/probe.log; exit 1; }
 	@cat $(BUILD)/probe.log
 

@@ -29,7 +29,7 @@ deps: this script installs packages on Debian 12 and Ubuntu 24.04 only. Needed a
   CLI11           libcli11-dev, cli11-devel                        cli11
   fmt             libfmt-dev, fmt-devel                            fmt
   nlohmann-json   nlohmann-json3-dev, json-devel                   nlohmann-json
-  toml++          libtomlplusplus-dev, tomlplusplus-devel          tomlplusplus (for --config)
+  toml++          libtomlplusplus-dev, tomlplusplus-devel          tomlplusplus
   GoogleTest      libgtest-dev, gtest-devel                        googletest
   Benchmark       libbenchmark-dev, google-benchmark-devel         benchmark
   clang tools 16  clang-format-16 clang-tidy-16, clang-tools-extra llvm   (for make lint)

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # Prints config.mk, the libraries of this machine as make variables, and a line for each finding on stderr.
-# Exits with 1 and a list if something that the build needs is missing; with --all also if something
-# optional is missing.
+# Exits with 1 and a list if something that the build needs is missing.
 set -u
 
 missing=()
@@ -55,12 +54,11 @@ toml=$(pkg-config --cflags-only-I tomlplusplus 2>/dev/null | sed 's/-I/-isystem 
 # shellcheck disable=SC2086
 if printf '#define TOML_HEADER_ONLY 1\n#include <toml++/toml.h>\ntoml::key key;\n' |
   "${CXX:-g++}" -std=c++20 -x c++ $toml -fsyntax-only - 2>/dev/null; then
-  emit TOML_FOUND yes
   emit TOML_CFLAGS "$toml"
   say toml++ "$(pkg-config --modversion tomlplusplus 2>/dev/null || echo found)"
 else
-  say toml++ "3.0 or newer not found (libtomlplusplus-dev): the program is built without --config"
-  [ "${1:-}" != --all ] || missing+=(toml++)
+  say toml++ "3.0 or newer not found"
+  missing+=(toml++)
 fi
 
 case "$(uname -m)" in
