@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from . import factors as sweep
-from . import json_rows, mfu, peer_rows, plan_rows
+from . import json_rows, mfu, peer_rows, plan_rows, profile_answers
 from .factors import IMPLIED_BY, NOT_FACTORS, in_order
 from .formatting import case_label, label, lines, printable, text
 from .result_file import (
@@ -313,6 +313,7 @@ def from_file(path: Path, file: h5py.File) -> Results:
     )
     own = [cases.get(name, {}) for name in frame["case"]] if "case" in frame else []
     tables = {group: read_table(path, file[group])[0] for group in FILE_TABLES if group in file}
+    tables = profile_answers.of(frame) | tables
     return Results(
         runs=[run],
         frame=with_columns(frame),
