@@ -81,6 +81,12 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         default="interval",
         help="medians with 95%% intervals (the default), or means with standard deviations",
     )
+    tables.add_argument(
+        "--columns",
+        metavar="NAME,...",
+        type=lambda names: names.split(","),
+        help="only the table of the cases, with these columns of /summary after the factors",
+    )
     figures = verbs.add_parser(
         "figures",
         help="steps, attention, collectives, speed-ups, scaling, memory, warm-up, streams",
@@ -238,7 +244,8 @@ def main(arguments: list[str] | None = None) -> None:
             )
         elif options.verb == "tables":
             form = verb.format_for(options.output, options.format)
-            written = verb.write(options.files, options.output, form, verb.Spread(options.spread))
+            spread = verb.Spread(options.spread)
+            written = verb.write(options.files, options.output, form, spread, options.columns)
         elif options.verb == "figures":
             written = verb.write(options.files, verb.targets_for(options.output))
         elif options.verb == "rates":

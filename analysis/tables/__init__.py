@@ -40,15 +40,21 @@ def of(results: Results, spread: Spread = Spread.INTERVAL) -> list[Table]:
     return [table for build in BUILDERS for table in build(results, spread)]
 
 
-def write(paths: Sequence[Path], target: Path, form: str, spread: Spread) -> list[Path]:
-    """Writes all tables to one file; as CSV each to its own, the first to `target`. Raises
-    ResultError."""
+def write(
+    paths: Sequence[Path],
+    target: Path,
+    form: str,
+    spread: Spread,
+    columns: Sequence[str] | None = None,
+) -> list[Path]:
+    """Writes all tables to one file; as CSV each to its own, the first to `target`. With `columns`
+    only the cases, with these. Raises ResultError."""
     found = load(paths)
     with as_written(paths):
         tables = [
             replace(table, name=f"{results.experiment}-{table.name}") if len(found) > 1 else table
             for results in found
-            for table in of(results, spread)
+            for table in (cases.of_columns(results, columns) if columns else of(results, spread))
         ]
     if not tables:
         raise ResultError(f"{', '.join(map(str, paths))}: has nothing for a table")

@@ -1,6 +1,8 @@
 """The table of the cases: their phases, rates, communication and memory."""
 
 import re
+from collections.abc import Sequence
+from difflib import get_close_matches
 
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
@@ -8,6 +10,7 @@ from pandas.api.types import is_numeric_dtype
 from .. import repeats
 from ..formatting import label, text
 from ..plan_rows import EXPERIMENT
+from ..result_file import ResultError
 from ..results import Results, Run
 from .spread import Spread
 from .table import GIB, Column, Table, figures, texts
@@ -65,6 +68,36 @@ def build(results: Results, spread: Spread) -> list[Table]:
     ]
 
 
+def of_columns(results: Results, names: Sequence[str]) -> list[Table]:
+    """The cases with their varying factors and these columns. Raises ResultError."""
+    frame = results.frame
+    for name in names:
+        if name not in frame:
+            close = get_close_matches(name, frame, 1)
+            hint = f" (did you mean {close[0]}?)" if close else ""
+            raise ResultError(f"--columns: {results.runs[0].name} has no column '{name}'{hint}")
+    factors = [name for name in results.varying if name not in names]
+    columns = [texts(label(name), factor_cells(frame, name)) for name in factors]
+    return [
+        Table(
+            name="cases",
+            title=f"Cases of {results.experiment}",
+            caption=[f"In every case: {same}."] if (same := constants(results)) else [],
+            columns=columns + [chosen(results, name) for name in names],
+            data=frame[[*results.factors, *(n for n in names if n not in results.factors)]],
+        )
+    ]
+
+
+def chosen(results: Results, name: str) -> Column:
+    values = results.frame[name]
+    if not is_numeric_dtype(values):
+        return Column(header(results, name), list(map(text, values)), False)
+    if results.units.get(name) == "bytes":
+        return figures(f"{label(name.removesuffix('_bytes'))} (MiB)", values * MIB)
+    return Column(header(results, name), list(map(figure_of, values)))
+
+
 def rates(results: Results) -> list[Column]:
     frame = results.frame
     return [
@@ -87,15 +120,9 @@ def others(results: Results) -> list[Column]:
     for name in results.frame:
         if name in shown:
             continue
-        values = results.frame[name]
-        is_text = not is_numeric_dtype(values)
-        cells = [text(value) for value in values] if is_text else list(map(figure_of, values))
-        if not any(cells) or name in EXPECTED:
-            continue
-        if results.units.get(name) == "bytes":
-            columns.append(figures(f"{label(name.removesuffix('_bytes'))} (MiB)", values * MIB))
-        else:
-            columns.append(Column(header(results, name), cells, not is_text))
+        column = chosen(results, name)
+        if name not in EXPECTED and results.frame[name].map(text).any():
+            columns.append(column)
     return columns
 
 
@@ -105,7 +132,9 @@ EXPECTED = {"step_median_s", "step_ci_low_s", "step_ci_high_s", "warnings"}
 
 def header(results: Results, name: str) -> str:
     unit = results.units.get(name, "")
-    return label(name) if unit in ("", "1", "text") else f"{label(name)} ({unit})"
+    return (
+        label(name) if unit in ("", "1", "text") else f"{label(name.removesuffix('_s'))} ({unit})"
+    )
 
 
 def figure_of(value: float) -> str:
@@ -157,14 +186,17 @@ def caption(results: Results, spread: Spread) -> list[str]:
     told = [f"{kind} is {words}" for kind, words in EXCHANGES.items() if kind in kinds]
     if told:
         lines.append(f"Of sync, {', '.join(told)}.")
-    if results.constant:
-        same = ", ".join(f"{label(name)} {value}" for name, value in results.constant.items())
+    if same := constants(results):
         lines.append(f"In every case: {same}.")
     if results.implied:
         sizes = "; ".join(f"{size} is {shape}" for size, shape in results.implied.items())
         lines.append(f"Sizes: {sizes}.")
     lines += [run_text(run) for run in results.runs]
     return lines + [repeat.sentence for repeat in repeats.of(results)]
+
+
+def constants(results: Results) -> str:
+    return ", ".join(f"{label(name)} {value}" for name, value in results.constant.items())
 
 
 def run_text(run: Run) -> str:

@@ -438,6 +438,15 @@ def test_an_unknown_table_extension(good, tmp_path, capsys, name):
     assert not (tmp_path / name).exists()
 
 
+def test_columns_that_a_file_lacks_are_refused(good, tmp_path, capsys):
+    line = refused(
+        capsys, "tables", good, "--output", tmp_path / "t.md", "--columns", "peak_byte,x"
+    )
+    assert "--columns: " in line
+    assert "has no column 'peak_byte'" in line
+    assert not (tmp_path / "t.md").exists()
+
+
 def test_an_unknown_figure_extension(good, tmp_path, capsys):
     line = refused(capsys, "figures", good, "--output", tmp_path / "f.eps")
     assert "use .svg, .pdf or .png, or a folder for all" in line

@@ -9,6 +9,7 @@ import pytest
 from markdown_text import markdown_rows
 
 from analysis.formatting import figure
+from analysis.result_file import ResultError
 from analysis.results import load
 from analysis.tables import cases, formats, recorded
 from analysis.tables.spread import Spread
@@ -50,6 +51,19 @@ def sweep(make_file):
         ],
         command="build/paceline model --size small,xl --tokens my_tokens.h5",
     )
+
+
+def test_chosen_columns_follow_the_varying_factors(sweep):
+    (results,) = load([sweep])
+    (table,) = cases.of_columns(results, ["status", "peak_bytes", "step_p95_s", "context"])
+    assert table.header == ["size", "status", "peak (MiB)", "step p95 (s)", "context"]
+    assert table.rows[0] == ["small", "ok", "1,536", "0.019", "128"]
+    assert table.rows[3][:3] == ["xl", "oom", "16,384"]
+    (header, first, *_) = csv.reader(io.StringIO(formats.csv(table)))
+    assert header[-3:] == ["status", "peak_bytes", "step_p95_s"]
+    assert first[header.index("context")] == "128"
+    with pytest.raises(ResultError, match=r"no column 'peak_byte' \(did you mean peak_bytes\?\)"):
+        cases.of_columns(results, ["peak_byte"])
 
 
 def of_cases(results):
