@@ -4,8 +4,10 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <cstddef>
 #include <cstdio>
 #include <string>
 #include <utility>
@@ -32,6 +34,20 @@ inline void keep_screen_for_ourselves() {
   dup2(STDERR_FILENO, STDOUT_FILENO);
   std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);
   screen = own;
+}
+
+// Columns of the terminal that a stream goes to, also through mpirun's standard output; 0 if there
+// is none.
+inline std::size_t terminal_columns(std::FILE* stream) {
+  winsize size{};
+  return ioctl(fileno(stream), TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+inline constexpr std::size_t usual_columns = 100;
+// Columns of the screen's terminal, or as many as are usual.
+inline std::size_t screen_columns() {
+  const std::size_t columns = terminal_columns(screen);
+  return columns == 0 ? usual_columns : columns;
 }
 
 template <class... Args>

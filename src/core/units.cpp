@@ -128,4 +128,51 @@ std::string bytes_text(double bytes) {
 
 std::string count_text(double count) { return scaled_text(count, {"", "k", "M", "G", "T", "P"}); }
 
+std::string seconds_text(double seconds) {
+  if (std::isnan(seconds)) return "-";
+  const DisplayUnit display = display_unit_for({seconds}, "s");
+  return fmt::format("{} {}", number_text(seconds / display.divisor), display.unit);
+}
+
+std::string DisplayUnit::interval_text(double low, double high) const {
+  if (std::isnan(low) || std::isnan(high)) return "-";
+  return fmt::format("{} .. {}", text(low), text(high));
+}
+
+DisplayUnit display_unit_for(std::vector<double> values, std::string_view unit) {
+  constexpr std::array<std::pair<double, std::string_view>, 9> prefixes = {{{1e15, "P"},
+                                                                            {1e12, "T"},
+                                                                            {1e9, "G"},
+                                                                            {1e6, "M"},
+                                                                            {1e3, "K"},
+                                                                            {1, ""},
+                                                                            {1e-3, "m"},
+                                                                            {1e-6, "u"},
+                                                                            {1e-9, "n"}}};
+  std::erase_if(values, [](double v) { return !std::isfinite(v) || v == 0; });
+  for (double& v : values) v = std::abs(v);
+  std::sort(values.begin(), values.end());
+  const double middle = values.empty() ? 1 : values[values.size() / 2];
+  const bool bytes = unit.starts_with("bytes");
+  if (bytes) unit.remove_prefix(std::string_view("bytes").size());
+  DisplayUnit found;
+  for (const auto& [divisor, prefix] : prefixes) {
+    if (unit == "s" ? divisor > 1 : divisor < 1) continue;
+    if (divisor == 1e3 && !bytes) continue;
+    found = {divisor, fmt::format("{}{}{}", prefix, bytes ? "B" : "", unit)};
+    constexpr double rounds_to_1 = 0.9995;
+    if (middle >= rounds_to_1 * divisor) break;
+  }
+  return found;
+}
+
+std::string head_for(std::string_view name, std::string_view unit, const DisplayUnit& display) {
+  std::string suffix = fmt::format("_{}", unit);
+  if (const std::size_t per = suffix.find('/'); per != std::string::npos) {
+    suffix.replace(per, 1, "_per_");
+  }
+  if (!unit.empty() && name.ends_with(suffix)) name.remove_suffix(suffix.size());
+  return display.unit.empty() ? std::string(name) : fmt::format("{} [{}]", name, display.unit);
+}
+
 }  // namespace paceline

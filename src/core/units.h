@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace paceline {
 
@@ -25,5 +26,25 @@ namespace paceline {
 [[nodiscard]] std::string bytes_text(double bytes);
 // With k, M, G, T, P: "1.23 T".
 [[nodiscard]] std::string count_text(double count);
+// Three significant digits and a suitable unit: 8.123 -> "8.12 s", 0.0031 -> "3.10 ms".
+[[nodiscard]] std::string seconds_text(double seconds);
+
+// The divisor of a column's numbers, and their unit after the division.
+struct DisplayUnit {
+  double divisor = 1;
+  std::string unit;
+
+  // Four significant digits; "-" for NaN.
+  [[nodiscard]] std::string text(double value) const { return number_text(value / divisor, 4); }
+  // "8.119 .. 8.127"; "-" if there is no interval.
+  [[nodiscard]] std::string interval_text(double low, double high) const;
+};
+
+// A unit that suits the median of the values. "s" becomes s, ms, us or ns; "bytes" becomes B, KB,
+// ...; "bytes/s" becomes B/s, KB/s, ...; other units are kept, with a prefix from a million on.
+[[nodiscard]] DisplayUnit display_unit_for(std::vector<double> values, std::string_view unit);
+// A column head: "peak_bytes" in MB -> "peak [MB]".
+[[nodiscard]] std::string head_for(std::string_view name, std::string_view unit,
+                                   const DisplayUnit& display);
 
 }  // namespace paceline

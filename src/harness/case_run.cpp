@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <new>
 #include <optional>
 #include <utility>
@@ -31,6 +32,16 @@ void add_samples(CaseRecord& record, World& world, const Samples& samples, const
          .measured = gather_values(world, samples.measured.seconds[p]),
          .is_part = std::find(parts.begin(), parts.end(), samples.phases[p]) != parts.end()});
   }
+}
+
+// Shows "warm-up 2/5", then "step 3/10".
+std::function<void(bool warmup, int done, int total)> shown_on(Progress& progress,
+                                                               const SamplerConfig& config) {
+  progress.update(config.warmup > 0 ? "warm-up" : "steps");
+  return [&progress, config](bool warmup, int done, int total) {
+    progress.update(fmt::format("{} {}/{}", warmup ? "warm-up" : "step", done, total),
+                    fraction_done(config, warmup, done, total));
+  };
 }
 
 // The repetitions of a run, shared by all its cases.

@@ -137,7 +137,7 @@ void require_one_arithmetic(const OpsConfig& config, const Precision& precision,
 void warn_above_ceiling(CaseRecord& record, double share) {
   if (!(share > 1)) return;
   record.warnings.push_back(
-      {WarningKind::above_ceiling,
+      {warning::above_ceiling,
        fmt::format("matrix products at {:.1f}% of their ceiling", 100 * share)});
 }
 

@@ -8,7 +8,7 @@
 
 #include "core/screen.h"
 #include "core/units.h"
-#include "record/console.h"
+#include "record/case_record.h"
 
 namespace paceline {
 

@@ -325,7 +325,18 @@ double flash_share(const Row& row, const std::vector<Row>& rows) {
 
 void add_profile_to(CaseRecord& record, const ProfiledCase& profiled) {
   std::int64_t lost = 0;
-  for (const StepTrace& trace : profiled.ranks) lost += trace.lost;
+  for (std::size_t rank = 0; rank < profiled.ranks.size(); ++rank) {
+    const StepTrace& trace = profiled.ranks[rank];
+    lost += trace.lost;
+    if (!trace.reason.empty()) {
+      record.warnings.push_back(
+          {warning::timed_by_events,
+           fmt::format("rank {} is timed by events: {}", rank, trace.reason)});
+    }
+    if (trace.lost == 0) continue;
+    record.warnings.push_back(
+        {warning::lost_records, fmt::format("{} records of rank {} are lost", trace.lost, rank)});
+  }
   add_uses(record, profiled);
   add_trace(record, profiled);
   record.add("profile_source", profiled.ranks.front().source);

@@ -38,16 +38,6 @@ void declare_run_options(OptionParser& p, RunOptions& run) {
          "nothing");
   p.flag("--quiet", run.quiet, "no progress");
   p.flag("--json", run.json, "one line of JSON per case on standard output, and no table");
-  p.value("--format", run.table.format,
-          "table format: text, md (Markdown) or csv (all digits, SI units, the summary's column "
-          "names; no other table) [text]");
-  p.value("--stats", run.table.statistic,
-          "times in the table: median (with its 95% interval) or mean (with the standard "
-          "deviation) [median]");
-  p.option("--columns", "summary columns to show after the factors (a,b) [by experiment]",
-           [&run](const OptionParser::Texts& values) {
-             run.table.columns = OptionParser::split(values);
-           });
   p.option(
       "--memory-limit",
       "device memory limit; a case that needs more is recorded as oom; the only option that may "
@@ -81,17 +71,6 @@ void check_run_options(const RunOptions& run, const OptionParser& p) {
                                  run.resume ? "--resume" : "--force",
                                  run.resume ? "resume" : "replace"));
   }
-  const char* without_table = run.json ? "--json" : run.dry_run ? "--dry-run" : nullptr;
-  if (without_table == nullptr) return;
-  const TableOptions& table = run.table;
-  const char* of_table = table.format != TableFormat::text      ? "--format"
-                         : table.statistic != Statistic::median ? "--stats"
-                         : !table.columns.empty()               ? "--columns"
-                                                                : nullptr;
-  if (of_table == nullptr) return;
-  throw UsageError(
-      fmt::format("{}: formats the table, which {} does not print; leave one of them out", of_table,
-                  without_table));
 }
 
 void complete_launch(LaunchFactors& c, const World& world, const Device& device) {

@@ -13,7 +13,6 @@
 #include "harness/option_parser.h"
 #include "measure/factors.h"
 #include "measure/sampler.h"
-#include "record/table_columns.h"
 
 namespace paceline {
 
@@ -30,7 +29,6 @@ struct RunOptions {
   bool dry_run = false;
   bool quiet = false;
   bool json = false;
-  TableOptions table;
   std::optional<std::size_t> memory_limit;  // bytes
   double timeout = 120;                     // seconds that ranks wait for each other
 };

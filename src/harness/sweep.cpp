@@ -80,7 +80,8 @@ class Sweep {
       : experiment_(experiment),
         world_(world),
         names_(display_names(experiment)),
-        progress_(is_root() && !options.quiet, predicted_work(experiment), stderr) {
+        progress_(is_root() && !options.quiet ? progress_stream() : nullptr,
+                  predicted_work(experiment)) {
     for (const Case& c : experiment.cases()) ids_.push_back(c.id(experiment.naming_factors()));
     collectively(world, [&] { process_ = own_process(experiment, options); });
     options_ = options_of(options, process_);
@@ -139,7 +140,7 @@ class Sweep {
   }
 
   void measure(std::size_t i) {
-    progress_.begin_case(static_cast<int>(i), names_[i]);
+    progress_.begin_case(i, names_[i]);
     world_.watchdog().set_current_case(names_[i]);
     CaseRecord record;
     stopping_early([&] { record = experiment_.run(i, progress_); });
@@ -200,7 +201,6 @@ ExitCode run_sweep(Experiment& experiment, World& world, RunInfo run, const RunO
   const std::size_t count = experiment.cases().size();
   collectively(world, [&] {
     for (std::size_t i = 0; i < count; ++i) experiment.validate(i);
-    require_possible_columns(experiment, options.table.columns);
   });
   require_same(world, "number of cases", std::to_string(count), same_files);
   if (options.dry_run) {

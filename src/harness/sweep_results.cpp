@@ -8,10 +8,11 @@
 #include <utility>
 
 #include "core/screen.h"
+#include "core/text.h"
 #include "record/case_file.h"
 #include "record/console.h"
 #include "record/descriptions.h"
-#include "record/profile_view.h"
+#include "record/text_table.h"
 
 namespace paceline {
 
@@ -96,39 +97,16 @@ std::vector<std::string> display_names(const Experiment& experiment) {
     }
   }
   const FactorColumns varying(factors);
-  std::vector<std::string> names;
-  for (const std::vector<std::string>& texts : varying.texts) {
-    std::string name;
-    for (std::size_t i = 0; i < texts.size(); ++i) {
-      if (texts[i].empty()) continue;
-      name += fmt::format("{}{} {}", name.empty() ? "" : ", ", varying.names[i], texts[i]);
+  std::vector<std::string> names(factors.size());
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    for (std::size_t k = 0; k < varying.names.size(); ++k) {
+      const std::string& text = varying.texts[k][i];
+      if (text.empty()) continue;
+      names[i] += fmt::format("{}{} {}", names[i].empty() ? "" : ", ", varying.names[k], text);
     }
-    names.push_back(name.empty() ? experiment.name() : name);
+    if (names[i].empty()) names[i] = experiment.name();
   }
   return names;
-}
-
-void require_possible_columns(const Experiment& experiment, const std::vector<std::string>& names) {
-  Row possible;
-  for (const FactorNote& factor : experiment.factor_notes()) possible.push_back({factor.name});
-  const auto has = [&](const Description& column) {
-    return column.experiments.empty() ||
-           column.experiments.find(experiment.name()) != std::string_view::npos;
-  };
-  for (const Description& column : descriptions()) {
-    if (column.group == "summary" && has(column)) possible.push_back({std::string(column.name)});
-  }
-  std::vector<std::string> undescribed;
-  for (const std::string& name : names) {
-    const Description* column = find_description("summary", name);  // possibly one with '*'
-    if (column == nullptr) undescribed.push_back(name);
-    if (column == nullptr || has(*column) || find_column(possible, name) != nullptr) continue;
-    throw UsageError(fmt::format("--columns: {} has no {}, which is a column of {}",
-                                 experiment.name(), name, column->experiments));
-  }
-  const std::string unknown = unknown_columns({possible}, undescribed);
-  if (unknown.empty()) return;
-  throw UsageError(fmt::format("--columns: {}; paceline columns lists its columns", unknown));
 }
 
 SweepResults::SweepResults(const Experiment& experiment, const RunOptions& options, RunInfo run)
@@ -169,23 +147,15 @@ std::string SweepResults::finish(const std::vector<std::string>& ids, bool compl
       naming(file_.path(), [&] { return experiment_.closing_tables(rows_); });
   for (Table& table : closing) describe(table.path, experiment_.factor_notes(), table.columns);
   const std::string lost = file_.merge(ids, complete, closing);
-  for (Table& table : profile_answers(rows())) {  // merge() has written these as well
-    describe(table.path, experiment_.factor_notes(), table.columns);
-    closing.push_back(std::move(table));
-  }
   if (!options_.json) print(closing);
   std::fflush(screen);
-  if (const std::vector<Row> all = rows(); !ok_rows(all).empty()) {
-    const std::string missing = unknown_columns(all, options_.table.columns);
-    if (!missing.empty()) write_to(stderr, "warning: --columns: {}\n", missing);
-  }
   if (!lost.empty()) throw StoppedError(lost);
   return file_.path().string();
 }
 
 void SweepResults::add_profile(std::size_t index, const std::vector<Table>& tables) {
   std::vector<Table> shown = largest_parts(tables);
-  if (!shown.empty()) profiles_.push_back({index, std::move(shown), profile_remark(tables)});
+  if (!shown.empty()) profiles_.push_back({index, std::move(shown)});
 }
 
 void SweepResults::warn_of_changed_inputs(std::size_t index, const Row& row) {
@@ -207,39 +177,24 @@ std::vector<Row> SweepResults::rows() const {
 
 void SweepResults::print(const std::vector<Table>& closing) const {
   const std::vector<Row> rows = this->rows();
-  const TableOptions& shown = options_.table;
   const std::vector<std::string>& factors = experiment_.naming_factors();
-  if (shown.format == TableFormat::csv) {
-    write_out("{}", console_table(rows, factors, experiment_.shown_columns(), shown));
-    if (!options_.quiet) write_to(stderr, "{}\n", file_.path().string());
-    return;
-  }
-  const bool markdown = shown.format == TableFormat::md;
   for (const std::vector<Row>& group : grouped(rows, experiment_.splitting_factor())) {
-    write_out("\n{}{}", console_table(group, factors, experiment_.shown_columns(), shown),
-              markdown ? "\n" : "");
+    write_out("\n{}", console_table(group, factors, experiment_.shown_columns()));
   }
-  if (shown.columns.empty() && !ok_rows(rows).empty()) {
-    const std::string times = times_note(ok_rows(rows), shown);
+  if (const std::vector<Row> ok = ok_rows(rows); !ok.empty()) {
+    const std::string times = times_note(ok);
     write_out("{}\n", wrapped(times + (times.empty() ? "" : " ") + experiment_.notes()));
   }
   for (const Table& t : closing) {
-    write_out("\n{}:\n{}{}", t.path, markdown ? "\n" : "",
-              closing_table(t, rows, factors, shown.format));
+    write_out("\n{}:\n{}", t.path, closing_table(t, rows, factors));
   }
-  print_profiles(markdown);
-  write_out("{}{}{}\n", markdown ? "\n" : "", remarks(), file_.path().string());
-}
-
-void SweepResults::print_profiles(bool markdown) const {
   const std::vector<std::string> names = display_names(experiment_);
-  for (const auto& [index, tables, remark] : profiles_) {
+  for (const auto& [index, tables] : profiles_) {
     for (const Table& table : tables) {
-      write_out("\n{} of {}:\n{}{}", table.path, names.at(index), markdown ? "\n" : "",
-                closing_table(table, {}, {}, options_.table.format));
+      write_out("\n{} of {}:\n{}", table.path, names.at(index), closing_table(table));
     }
-    if (!remark.empty()) write_out("{}\n", wrapped(remark));
   }
+  write_out("{}{}\n", remarks(), file_.path().string());
 }
 
 void SweepResults::show(std::size_t index, Row row) {

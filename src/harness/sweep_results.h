@@ -22,9 +22,6 @@ namespace paceline {
 // experiment's name if none differ.
 [[nodiscard]] std::vector<std::string> display_names(const Experiment& experiment);
 
-// Throws UsageError if --columns names a column that the summary of this experiment never has.
-void require_possible_columns(const Experiment& experiment, const std::vector<std::string>& names);
-
 // Only rank 0 has one.
 class SweepResults {
  public:
@@ -35,16 +32,14 @@ class SweepResults {
   [[nodiscard]] bool keep(std::size_t index, const std::string& id, ResultFile::Kept kept);
   // Throws StoppedError if the case cannot be written.
   void add(std::size_t index, const CaseRecord& record);
-  // Merges the file and prints the tables, with a warning if --columns names a column that no row
-  // has. Returns its path, "results/model.h5"; empty if no case is finished. Throws StoppedError
-  // like ResultFile::merge(), and if a case was lost.
+  // Merges the file and prints the tables. Returns its path, "results/model.h5"; empty if no case
+  // is finished. Throws StoppedError like ResultFile::merge(), and if a case was lost.
   [[nodiscard]] std::string finish(const std::vector<std::string>& ids, bool complete);
 
  private:
   struct Profile {
     std::size_t index;  // of the case
     std::vector<Table> tables;
-    std::string remark;
   };
 
   void add_profile(std::size_t index, const std::vector<Table>& tables);
@@ -53,7 +48,6 @@ class SweepResults {
   void show(std::size_t index, Row row);
   [[nodiscard]] std::vector<Row> rows() const;
   void print(const std::vector<Table>& closing) const;
-  void print_profiles(bool markdown) const;
   [[nodiscard]] std::string remarks() const;
 
   const Experiment& experiment_;

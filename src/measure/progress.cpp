@@ -1,145 +1,140 @@
 #include "measure/progress.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
-#include <array>
+#include <algorithm>
+#include <chrono>
 #include <cmath>
-#include <cstdint>
-#include <cstdio>
-#include <limits>
-#include <optional>
-#include <string_view>
+#include <condition_variable>
+#include <cstdlib>
 
 #include "core/screen.h"
-#include "core/units.h"
 
 namespace paceline {
 
 namespace {
 
-constexpr double long_ago = -std::numeric_limits<double>::infinity();
+constexpr double seconds_between_lines = 10;  // without a terminal
+
+// "4 s", "1 m 15 s", "1 h 2 m".
+std::string duration_text(double seconds) {
+  const long s = std::lround(seconds);
+  if (s < 60) return fmt::format("{} s", s);
+  if (s < 3600) return fmt::format("{} m {} s", s / 60, s % 60);
+  return fmt::format("{} h {} m", s / 3600, s % 3600 / 60);
+}
 
 }  // namespace
 
-Progress::Progress(bool enabled, std::vector<double> work, std::FILE* out, Clock clock)
-    : enabled_(enabled),
-      cases_(work.size()),
-      out_(out),
-      terminal_(enabled ? fileno(out) : -1),
+Progress::Progress(std::FILE* out, std::vector<double> work, double (*clock)())
+    : out_(out),
+      work_(std::move(work)),
       clock_(clock),
-      left_(std::move(work)) {}
-
-Progress::Progress(bool enabled, int cases, std::FILE* out, Clock clock)
-    : Progress(enabled, std::vector<double>(static_cast<std::size_t>(cases), 1), out, clock) {}
-
-void Progress::begin_case(int index, const std::string& name) {
-  index_ = index;
-  name_ = name;
-  case_began_ = clock_();
-  left_.begin_case(static_cast<std::size_t>(index), case_began_);
-  last_shown_ = terminal_.found() ? long_ago : case_began_;
-  update("set-up");
+      began_(clock()),
+      last_shown_(began_ - seconds_between_lines),
+      live_(out != nullptr && terminal_columns(out) > 0) {
+  const auto is_known = [](double w) { return std::isfinite(w) && w >= 0; };
+  if (!std::all_of(work_.begin(), work_.end(), is_known)) work_.assign(work_.size(), 1);
+  if (!live_ || clock != host_seconds) return;
+  ticker_ = std::jthread([this](const std::stop_token& stop) {
+    std::condition_variable_any never;
+    std::unique_lock lock(mutex_);
+    while (!stop.stop_requested()) {
+      never.wait_for(lock, stop, std::chrono::seconds(1), [] { return false; });
+      show();
+    }
+  });
 }
 
-void Progress::update(const std::string& what) { show(what); }
+Progress::~Progress() { clear(); }
 
-void Progress::begin_repetitions() { left_.begin_repetitions(clock_()); }
+void Progress::begin_case(std::size_t index, const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  index_ = index;
+  name_ = name;
+  stage_ = "set-up";
+  case_began_ = clock_();
+  if (!live_) last_shown_ = case_began_;
+  show();
+}
 
-void Progress::repetition(const std::string& what, double fraction) {
-  left_.repetitions_done(fraction, clock_());
-  show(what);
+void Progress::update(const std::string& stage, double fraction) {
+  const std::lock_guard lock(mutex_);
+  stage_ = stage;
+  if (fraction == 0) repetitions_began_ = clock_();
+  const double set_up = repetitions_began_ - case_began_;
+  if (fraction > 0) case_seconds_ = set_up + (clock_() - repetitions_began_) / fraction;
+  show();
 }
 
 void Progress::end_case(const std::string& headline) {
-  const double now = clock_();
-  left_.end_case();
-  if (!enabled_) return;
-  if (terminal_.found()) {
-    last_shown_ = long_ago;
-    show(headline);
-    return;
-  }
-  const std::string left = left_text();
-  write_to(out_, "{} (took {}{})\n", line(headline), duration_text(now - case_began_),
-           left.empty() ? "" : "; " + left);
+  const std::lock_guard lock(mutex_);
+  const double took = clock_() - case_began_;
+  if (case_seconds_ > 0) finished_.push_back({work_.at(index_), took});
+  case_seconds_ = 0;
+  stage_.clear();
+  if (out_ == nullptr) return;
+  write_to(out_, "{}[{}/{}] {}: {} (took {}{}){}\n", live_ ? "\r" : "", index_ + 1, work_.size(),
+           name_, headline, duration_text(took), left_text(), live_ ? "\x1b[K" : "");
   std::fflush(out_);
 }
 
 void Progress::clear() {
-  if (line_shown_) rewrite("");
-  line_shown_ = false;
+  const std::lock_guard lock(mutex_);
+  stage_.clear();
+  if (!live_) return;
+  write_to(out_, "\r\x1b[K");
+  std::fflush(out_);
 }
 
-void Progress::show(const std::string& what) {
-  if (!enabled_) return;
-  const double shortest = terminal_.found() ? 0.1 : 10;  // seconds between two lines
+// "[1/2] context 128: step 3/10 (1 m 5 s; 30 s left)"; a name that does not fit is cut.
+void Progress::show() {
   const double now = clock_();
-  if (now - last_shown_ < shortest) return;
+  const double shortest = live_ ? 0.1 : seconds_between_lines;
+  if (out_ == nullptr || stage_.empty() || now - last_shown_ < shortest) return;
   last_shown_ = now;
-  const std::string left = left_text();
-  const std::string text = line(what) + (left.empty() ? "" : ", " + left);
-  if (terminal_.found()) {
-    rewrite(text);
-    line_shown_ = true;
-    return;
+  const std::string head = fmt::format("[{}/{}] ", index_ + 1, work_.size());
+  const std::string tail =
+      fmt::format(": {} ({}{})", stage_, duration_text(now - began_), left_text());
+  if (live_) {
+    const std::size_t columns = terminal_columns(out_);
+    const std::size_t others = std::min(columns, head.size() + tail.size() + 1);
+    write_to(out_, "\r{}{:.{}}{}\x1b[K", head, name_, columns - others, tail);
+  } else {
+    write_to(out_, "{}{}{}\n", head, name_, tail);
   }
-  write_to(out_, "{}\n", text);
   std::fflush(out_);
 }
 
-// "[1/2] context 128: step 3/10"
-std::string Progress::line(const std::string& what) const {
-  return fmt::format("[{}/{}] {}: {}", index_ + 1, cases_, name_, what);
-}
-
-// "30 s left"; empty if unknown or 0.
+// "; 30 s left"; empty before the first repetition. A case takes latency + work / rate, fitted to
+// the cases so far.
 std::string Progress::left_text() const {
-  const double left = left_.seconds(clock_()).value_or(0);
-  return left > 0 ? duration_text(left) + " left" : "";
-}
-
-void Progress::rewrite(const std::string& line) {
-  write_to(out_, "\r{}\x1b[K", line.substr(0, terminal_.width() - 1));
-  std::fflush(out_);
-}
-
-double fraction_done(const SamplerConfig& config, bool warmup, int done, int total) {
-  const int before = warmup ? 0 : std::max(config.warmup, config.max_warmup);
-  const int after = warmup ? measured_at_most(config) : 0;
-  return static_cast<double>(before + done) / (before + total + after);
-}
-
-std::function<void(bool warmup, int done, int total)> shown_on(Progress& progress,
-                                                               const SamplerConfig& config) {
-  progress.begin_repetitions();
-  return [&progress, config](bool warmup, int done, int total) {
-    progress.repetition(fmt::format("{} {}/{}", warmup ? "warm-up" : "step", done, total),
-                        fraction_done(config, warmup, done, total));
+  std::vector<TimedSize> known = finished_;
+  if (case_seconds_ > 0) known.push_back({work_.at(index_), case_seconds_});
+  if (known.empty()) return "";
+  LatencyBandwidth fit = fit_latency_bandwidth(known);
+  if (std::isnan(fit.latency)) fit = {.bandwidth = known.back().bytes / known.back().seconds};
+  const auto predicted = [&](double work) {
+    return work > 0 ? fit.latency + work / fit.bandwidth : 0;
   };
-}
-
-std::string duration_text(double seconds) {
-  if (!std::isfinite(seconds)) return "-";
-  constexpr std::int64_t minute = 60;
-  constexpr std::int64_t hour = 60 * minute;
-  constexpr std::int64_t day = 24 * hour;
-  const auto s = static_cast<std::int64_t>(std::llround(seconds));
-  if (s < minute) return fmt::format("{} s", s);
-  if (s < hour) return fmt::format("{} m {} s", s / minute, s % minute);
-  if (s < day) return fmt::format("{} h {} m", s / hour, s % hour / minute);
-  return fmt::format("{} d {} h", s / day, s % day / hour);
-}
-
-std::string seconds_text(double seconds) {
-  if (std::isnan(seconds)) return "-";
-  constexpr std::array<std::string_view, 4> units = {"s", "ms", "us", "ns"};
-  constexpr double rounds_to_1 = 0.9995;
-  std::size_t i = 0;
-  while (seconds != 0 && std::abs(seconds) < rounds_to_1 && i + 1 < units.size()) {
-    seconds *= 1000;
-    ++i;
+  double left = 0;
+  if (!stage_.empty()) {
+    const double whole = case_seconds_ > 0 ? case_seconds_ : predicted(work_.at(index_));
+    left = std::max(0.0, whole - (clock_() - case_began_));
   }
-  return fmt::format("{} {}", number_text(seconds), units.at(i));
+  for (std::size_t i = index_ + 1; i < work_.size(); ++i) left += predicted(work_[i]);
+  return left > 0 ? fmt::format("; {} left", duration_text(left)) : "";
+}
+
+std::FILE* progress_stream() {
+  for (const char* name : {"OMPI_MCA_orte_tag_output", "OMPI_MCA_orte_timestamp_output"}) {
+    const char* marks = std::getenv(name);  // each line, which then cannot be rewritten
+    if (marks != nullptr && std::string(marks) == "1") return stderr;
+  }
+  struct stat target {};
+  const bool piped = fstat(STDERR_FILENO, &target) == 0 && S_ISFIFO(target.st_mode);
+  return piped && terminal_columns(screen) > 0 ? screen : stderr;
 }
 
 }  // namespace paceline

@@ -138,6 +138,12 @@ int measured_at_most(const SamplerConfig& config) {
   return std::max(cap, config.steps);
 }
 
+double fraction_done(const SamplerConfig& config, bool warmup, int done, int total) {
+  const int before = warmup ? 0 : std::max(config.warmup, config.max_warmup);
+  const int after = warmup ? measured_at_most(config) : 0;
+  return static_cast<double>(before + done) / (before + total + after);
+}
+
 void check_sampling(const SamplerConfig& config) {
   if (config.max_steps > 0 && config.max_steps < config.steps) {
     throw UsageError("--max-steps: is below --steps");

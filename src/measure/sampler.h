@@ -27,6 +27,10 @@ struct SamplerConfig {
 // The maximum number of repetitions with until_ci; `steps` without it.
 [[nodiscard]] int measured_at_most(const SamplerConfig& config);
 
+// The completed part of all repetitions, warm-up included: 0 to 1. total: the expected number of
+// warm-up or measured repetitions.
+[[nodiscard]] double fraction_done(const SamplerConfig& config, bool warmup, int done, int total);
+
 // Throws UsageError if max_steps < steps or max_warmup < warmup.
 void check_sampling(const SamplerConfig& config);
 

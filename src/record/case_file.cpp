@@ -9,7 +9,6 @@
 #include "core/error.h"
 #include "record/datasets.h"
 #include "record/descriptions.h"
-#include "record/profile_view.h"
 
 namespace paceline {
 
@@ -208,12 +207,8 @@ File merged_file(const std::vector<std::filesystem::path>& files, bool complete,
       by_age.insert_or_assign({newest_run(file), file.text_attribute("created")}, path);
     });
   }
-  std::vector<Column> summary = concatenate(summaries);
-  std::vector<Row> rows;
-  for (std::size_t i = 0; i < length_of(summary.front()); ++i) rows.push_back(row_of(summary, i));
-  write_table(merged, {"summary", std::move(summary)});
+  write_table(merged, {"summary", concatenate(summaries)});
   for (const Table& table : tables) write_table(merged, table);
-  for (const Table& table : profile_answers(rows)) write_table(merged, table);
   const std::string& run = by_age.rbegin()->first.first;
   const std::filesystem::path& newest = by_age.rbegin()->second;
   reading(newest, [&] { copy_root(open_result_file(newest), merged, run); });

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <nlohmann/json.hpp>
 
 #include "core/error.h"
 #include "measure/headline_parts.h"
@@ -130,6 +131,15 @@ Row summary_row(const CaseRecord& record) {
     if (cell.unit.empty()) cell.unit = unit_of("summary", cell.name);
   }
   return row;
+}
+
+std::string json_line(const Row& row) {
+  nlohmann::ordered_json line = nlohmann::ordered_json::object();
+  for (const Cell& cell : row) {
+    // nlohmann writes NaN and infinities as null.
+    std::visit([&](const auto& value) { line[cell.name] = value; }, cell.value);
+  }
+  return line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
 std::vector<Column> concatenate(const std::vector<std::vector<Column>>& tables) {

@@ -88,6 +88,9 @@ struct CaseRecord {
 // warnings (their kinds), and the experiment's columns. A phase without samples has no columns.
 [[nodiscard]] Row summary_row(const CaseRecord& record);
 
+// One line of JSON, keyed by the columns' names; NaN is null.
+[[nodiscard]] std::string json_line(const Row& row);
+
 [[nodiscard]] std::size_t length_of(const Column& column);
 [[nodiscard]] Value value_at(const Column& column, std::size_t row);
 [[nodiscard]] Row row_of(const std::vector<Column>& columns, std::size_t row);

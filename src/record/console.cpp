@@ -5,125 +5,146 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
-#include <nlohmann/json.hpp>
+#include <limits>
+#include <string_view>
+
+#include "core/units.h"
+#include "record/text_table.h"
 
 namespace paceline {
 
 namespace {
 
+// Empty for NaN, which a file has where a factor does not apply to a case.
 std::string text_in(const Row& row, std::string_view name) {
   const Cell* cell = find_column(row, name);
-  return cell == nullptr ? "" : to_text(cell->value);
+  return cell == nullptr || cell->value != cell->value ? "" : to_text(cell->value);
 }
 
-bool is_ok(const Row& row) { return text_in(row, "status") == "ok"; }
+// NaN for text and where the row lacks the column.
+double number_in(const Row& row, std::string_view name) {
+  const Cell* cell = find_column(row, name);
+  return cell ? number_of(cell->value) : std::numeric_limits<double>::quiet_NaN();
+}
 
-bool all_whole(const std::vector<double>& numbers) {
-  constexpr double most = 1e15;
-  return std::all_of(numbers.begin(), numbers.end(), [](double n) {
-    return std::isnan(n) || (std::trunc(n) == n && std::abs(n) < most);
+bool is_ok(const Row& row) {
+  const std::string status = text_in(row, "status");
+  return status.empty() || status == "ok";
+}
+
+// Whether any row has a text or a number to show in this column.
+bool has_any(const std::vector<Row>& rows, const ShownColumn& column) {
+  return std::any_of(rows.begin(), rows.end(), [&](const Row& row) {
+    const bool has_cell = find_column(row, column.name) != nullptr;
+    return column.format.empty() ? !text_in(row, column.name).empty() : has_cell;
   });
 }
 
-struct CellTexts {
-  std::string head;
-  TextTable::Align align = TextTable::Align::right;
-  std::function<std::string(const Row&)> text;
+// The times that rows have.
+struct Times {
+  explicit Times(const std::vector<Row>& rows) {
+    constexpr std::string_view ending = "_median_s";
+    for (const Row& row : rows) {
+      std::vector<std::string> of_row;
+      for (const Cell& cell : row) {
+        if (!cell.name.ends_with(ending)) continue;
+        of_row.push_back(cell.name.substr(0, cell.name.size() - ending.size()));
+      }
+      if (of_row.size() > phases.size()) phases = std::move(of_row);
+      several_ranks = several_ranks || number_in(row, "ranks") > 1;
+    }
+    if (phases.empty()) return;
+    headline = phases.back();
+    phases.pop_back();
+    for (const std::string& phase : phases) {
+      if (has_any(rows, {phase + "_median_part_s", ""})) parts.push_back(phase);
+    }
+  }
+
+  std::string headline;
+  std::vector<std::string> phases;  // the others, of the row that has the most
+  std::vector<std::string> parts;   // those that add up to the headline, together with "rest"
+  bool several_ranks = false;
 };
 
-CellTexts number_column(const TableColumn& column, const std::vector<Row>& rows) {
-  const std::string& name = column.names.front();
-  const std::string& unit_from = column.unit_from.empty() ? name : column.unit_from;
-  const std::vector<double> numbers = numbers_in(rows, unit_from);
+std::vector<ShownColumn> columns_of(const std::vector<Row>& rows,
+                                    const std::vector<ShownColumn>& shown) {
+  const Times times(rows);
+  std::vector<ShownColumn> columns;
+  const auto add = [&](const std::string& head, const std::string& name) {
+    columns.push_back({name, head, "", times.headline + "_median_s"});
+  };
+  if (!times.headline.empty()) {
+    add(times.headline, times.headline + "_median_s");
+    add("95% interval", times.headline + "_ci_low_s");
+    columns.back().high = times.headline + "_ci_high_s";
+  }
+  for (const std::string& part : times.parts) add(part, part + "_median_part_s");
+  if (!times.parts.empty()) add("rest", "rest_median_part_s");
+  for (const std::string& phase : times.phases) {
+    const bool is_part = std::count(times.parts.begin(), times.parts.end(), phase) > 0;
+    const bool maximum = times.several_ranks && !times.parts.empty();
+    if (maximum || !is_part) add((maximum ? "max " : "") + phase, phase + "_median_s");
+  }
+  std::copy_if(shown.begin(), shown.end(), std::back_inserter(columns),
+               [&](const ShownColumn& column) { return has_any(rows, column); });
+  return columns;
+}
+
+// The column of the rows with status ok; the cells of other rows are empty.
+TextColumn text_column(const std::vector<Row>& rows, const ShownColumn& column) {
   std::string unit;
+  std::vector<double> numbers;
+  bool is_text = false;
   bool is_integer = false;
   for (const Row& row : rows) {
-    const Cell* cell = find_column(row, unit_from);
-    if (cell == nullptr) continue;
+    const Cell* cell = find_column(row, column.unit_from.empty() ? column.name : column.unit_from);
+    if (cell == nullptr || !is_ok(row)) continue;
     unit = cell->unit;
+    numbers.push_back(number_of(cell->value));
+    is_text = is_text || std::holds_alternative<std::string>(cell->value);
     is_integer = is_integer || std::holds_alternative<std::int64_t>(cell->value);
   }
   const DisplayUnit display = display_unit_for(numbers, unit);
-  const auto number = [](const Row& row, const std::string& of) {
-    return numbers_in({row}, of).front();
+  const auto is_whole = [](double n) { return std::isnan(n) || std::trunc(n) == n; };
+  const bool whole = (is_integer || unit.empty()) && display.divisor == 1 &&
+                     std::all_of(numbers.begin(), numbers.end(), is_whole);
+  const auto text_of = [&](const Row& row) {
+    const double n = number_in(row, column.name);
+    if (is_text) return text_in(row, column.name);
+    if (!column.high.empty()) return display.interval_text(n, number_in(row, column.high));
+    if (std::isnan(n)) return std::string(column.format.empty() ? "" : "nan");
+    if (!column.format.empty()) return fmt::format(fmt::runtime(column.format), n);
+    return whole ? fmt::format("{:.0f}", n) : display.text(n);
   };
-  CellTexts cells{.head = head_for(column.head, unit, display), .text = {}};
-  if (!column.format.empty()) {
-    cells.head = column.head;
-    cells.text = [name, format = column.format](const Row& row) {
-      const Cell* cell = find_column(row, name);
-      if (cell == nullptr) return std::string("-");
-      const double n = number_of(cell->value);
-      return std::isnan(n) ? std::string("nan") : fmt::format(fmt::runtime(format), n);
-    };
-  } else if (column.names.size() == 2) {
-    cells.head = column.head;
-    cells.text = [=](const Row& row) {
-      return display.interval_text(number(row, column.names[0]), number(row, column.names[1]));
-    };
-  } else if ((unit.empty() || is_integer) && display.divisor == 1 && all_whole(numbers)) {
-    cells.text = [=](const Row& row) {
-      const double n = number(row, name);
-      return std::isnan(n) ? "-" : fmt::format("{:.0f}", n);
-    };
-  } else {
-    cells.text = [=](const Row& row) { return display.text(number(row, name)); };
-  }
-  return cells;
-}
-
-CellTexts cell_texts(const TableColumn& column, const std::vector<Row>& rows) {
-  const std::string& name = column.names.front();
-  const bool is_text = std::any_of(rows.begin(), rows.end(), [&](const Row& row) {
-    const Cell* cell = find_column(row, name);
-    return cell != nullptr && std::holds_alternative<std::string>(cell->value);
-  });
-  if (!is_text) return number_column(column, rows);
-  return {.head = column.head, .align = TextTable::Align::left, .text = [name](const Row& row) {
-            return text_in(row, name);
-          }};
-}
-
-// RFC 4180.
-std::string csv_field(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) {
-    if (c == '"') quoted += '"';
-    quoted += c;
-  }
-  return quoted + '"';
-}
-
-std::string csv_table(const std::vector<Row>& rows, std::vector<std::string> names,
-                      const std::vector<TableGroup>& groups) {
-  std::erase_if(names, [&](const std::string& name) {
-    return std::none_of(rows.begin(), rows.end(),
-                        [&](const Row& row) { return find_column(row, name) != nullptr; });
-  });
-  const auto add = [&](const std::string& name) {
-    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
-  };
-  add("status");
-  add("reason");
-  for (const TableGroup& group : groups) {
-    for (const TableColumn& column : group) {
-      for (const std::string& name : column.names) add(name);
-    }
-  }
-  std::string out = fmt::format("{}\n", fmt::join(names, ","));
+  const bool has_unit = !is_text && column.format.empty() && column.high.empty();
+  TextColumn shown{has_unit ? head_for(column.head, unit, display) : column.head, !is_text};
   for (const Row& row : rows) {
-    std::vector<std::string> fields;
-    for (const std::string& name : names) {
-      const Cell* cell = find_column(row, name);
-      const auto* real = cell == nullptr ? nullptr : std::get_if<double>(&cell->value);
-      const bool missing = cell == nullptr || (real != nullptr && std::isnan(*real));
-      fields.push_back(missing ? "" : csv_field(to_text(cell->value)));
-    }
-    out += fmt::format("{}\n", fmt::join(fields, ","));
+    const bool has_cell = is_ok(row) && find_column(row, column.name) != nullptr;
+    shown.cells.push_back(has_cell ? text_of(row) : "");
   }
-  return out;
+  return shown;
+}
+
+std::string table_text(const std::vector<FactorTexts>& factors,
+                       const std::vector<ShownColumn>& columns, const std::vector<Row>& rows,
+                       std::size_t width) {
+  std::vector<TextColumn> shown;
+  for (const ShownColumn& column : columns) shown.push_back(text_column(rows, column));
+  std::vector<std::string> tails;
+  for (const Row& row : rows) {
+    tails.push_back(is_ok(row) ? "" : short_reason(text_in(row, "status"), text_in(row, "reason")));
+  }
+  return text_table(factors, shown, tails, width);
+}
+
+std::vector<FactorTexts> factors_of(const std::vector<Row>& rows,
+                                    const std::vector<std::string>& names) {
+  std::vector<FactorTexts> factors(rows.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    for (const std::string& name : names) factors[i].emplace_back(name, text_in(rows[i], name));
+  }
+  return factors;
 }
 
 }  // namespace
@@ -138,105 +159,90 @@ std::string short_reason(const std::string& status, const std::string& reason) {
   return status + ": " + reason.substr(0, reason.find(';'));
 }
 
-FactorTexts factors_of_row(const Row& row, const std::vector<std::string>& names) {
-  // A file has NaN where a factor does not apply to the case; a case that was just measured lacks
-  // the column.
-  const auto applies = [&](const std::string& name) {
-    const Cell* cell = find_column(row, name);
-    const double* number = cell == nullptr ? nullptr : std::get_if<double>(&cell->value);
-    return number == nullptr || !std::isnan(*number);
-  };
-  FactorTexts factors;
-  for (const std::string& name : names) {
-    factors.emplace_back(name, applies(name) ? text_in(row, name) : "");
-  }
-  return factors;
-}
-
 std::string console_table(const std::vector<Row>& rows,
                           const std::vector<std::string>& factor_names,
-                          const std::vector<ShownColumn>& shown, const TableOptions& options) {
-  if (rows.empty()) return "";
-  const std::vector<Row> ok = ok_rows(rows);
-  const std::vector<TableGroup> groups = table_groups(ok, shown, options);
-  if (options.format == TableFormat::csv) return csv_table(rows, factor_names, groups);
-  std::vector<FactorTexts> factors;
-  for (const Row& row : rows) factors.push_back(factors_of_row(row, factor_names));
-  TextTable table(factors);
-  std::vector<CellTexts> columns;
-  for (const TableGroup& group : groups) {
-    table.begin_group();
-    for (const TableColumn& column : group) {
-      if (table.has_factor_column(column.names.front())) continue;
-      columns.push_back(cell_texts(column, ok));
-      table.column(columns.back().head, columns.back().align);
-    }
-  }
-  for (const Row& row : rows) {
-    if (!is_ok(row)) {
-      table.row({}, short_reason(text_in(row, "status"), text_in(row, "reason")));
-      continue;
-    }
-    std::vector<std::string> texts;
-    for (const CellTexts& column : columns) texts.push_back(column.text(row));
-    table.row(std::move(texts));
-  }
-  return options.format == TableFormat::md ? table.markdown() : table.str();
+                          const std::vector<ShownColumn>& shown, std::size_t width) {
+  return table_text(factors_of(rows, factor_names), columns_of(ok_rows(rows), shown), rows, width);
+}
+
+std::string times_note(const std::vector<Row>& rows) {
+  const Times times(rows);
+  if (times.headline.empty()) return "";
+  const std::string median = fmt::format("median over repetitions{}",
+                                         times.several_ranks ? " of the maximum over ranks" : "");
+  if (times.parts.empty()) return fmt::format("times: {}.", median);
+  return fmt::format(
+      "{0}: {1}. {2}, rest: {3}in the repetition of the median (of an even number, averaged over "
+      "the middle two); they add up to {0}, and rest is what no phase covers.{4}",
+      times.headline, median, fmt::join(times.parts, ", "),
+      times.several_ranks ? "on the rank of that maximum, " : "",
+      times.several_ranks ? fmt::format(" max: {} of each phase by itself.", median) : "");
 }
 
 std::string closing_table(const Table& table, const std::vector<Row>& rows,
-                          const std::vector<std::string>& factor_names, TableFormat format) {
+                          const std::vector<std::string>& factor_names, std::size_t width) {
+  const std::vector<FactorTexts> of_cases = factors_of(rows, factor_names);
+  const std::vector<std::string> varying = FactorColumns(of_cases).names;
   const auto is_measured = [](const Column& column) {
     return std::holds_alternative<std::vector<double>>(column.data);
   };
   const auto measured = std::find_if(table.columns.begin(), table.columns.end(), is_measured);
-  const std::size_t count = table.columns.empty() ? 0 : length_of(table.columns.front());
-  std::vector<FactorTexts> factors(count);
-  std::vector<std::vector<std::string>> texts(count);
-  for (auto column = table.columns.begin(); column != measured; ++column) {
-    for (std::size_t i = 0; i < count; ++i) {
+  std::vector<Row> shown;
+  std::vector<FactorTexts> factors;
+  for (std::size_t i = 0; !table.columns.empty() && i < length_of(table.columns.front()); ++i) {
+    shown.push_back(row_of(table.columns, i));
+    FactorTexts& texts = factors.emplace_back();
+    for (auto column = table.columns.begin(); column != measured; ++column) {
       const std::string text = to_text(value_at(*column, i));
-      const auto row = std::find_if(rows.begin(), rows.end(), [&](const Row& r) {
-        return column->name == "case" && text_in(r, "case") == text;
+      const auto of_case = std::find_if(rows.begin(), rows.end(), [&](const Row& row) {
+        return column->name == "case" && text_in(row, "case") == text;
       });
-      const FactorTexts of_row = row == rows.end()
-                                     ? FactorTexts{{column->name, text.empty() ? "-" : text}}
-                                     : factors_of_row(*row, factor_names);
-      factors[i].insert(factors[i].end(), of_row.begin(), of_row.end());
+      if (of_case == rows.end()) {
+        texts.emplace_back(column->name, text.empty() ? "-" : text);
+      } else {
+        for (const std::string& name : varying) texts.emplace_back(name, text_in(*of_case, name));
+      }
     }
   }
-  const auto shows_factor = [&](const std::string& name) {
-    return std::any_of(factors.begin(), factors.end(), [&](const FactorTexts& row) {
-      return std::any_of(row.begin(), row.end(), [&](const auto& f) { return f.first == name; });
-    });
-  };
-  TextTable shown(factors);
+  std::vector<ShownColumn> columns;
   for (auto column = measured; column != table.columns.end(); ++column) {
-    if (shows_factor(column->name)) continue;
-    std::vector<double> numbers;
-    for (std::size_t i = 0; i < count; ++i) numbers.push_back(number_of(value_at(*column, i)));
-    const DisplayUnit display =
-        is_measured(*column) ? display_unit_for(numbers, column->unit) : DisplayUnit{};
-    const bool text = std::holds_alternative<std::vector<std::string>>(column->data);
-    shown.column(
-        is_measured(*column) ? head_for(column->name, column->unit, display) : column->name,
-        text ? TextTable::Align::left : TextTable::Align::right);
-    for (std::size_t i = 0; i < count; ++i) {
-      texts[i].push_back(is_measured(*column) ? display.text(numbers[i])
-                                              : to_text(value_at(*column, i)));
-    }
+    const auto factors_of_name = std::count(factor_names.begin(), factor_names.end(), column->name);
+    if (factors_of_name == 0) columns.push_back({column->name, column->name});
   }
-  for (std::vector<std::string>& row : texts) shown.row(std::move(row));
-  return format == TableFormat::md ? shown.markdown() : shown.str();
+  return table_text(factors, columns, shown, width);
 }
 
-std::string json_line(const Row& row) {
-  nlohmann::ordered_json line = nlohmann::ordered_json::object();
-  for (const Cell& cell : row) {
-    // nlohmann writes NaN and infinities as null.
-    std::visit([&](const auto& value) { line[cell.name] = value; }, cell.value);
+std::vector<Table> largest_parts(const std::vector<Table>& tables) {
+  constexpr std::array<std::string_view, 3> not_shown = {"mean", "flops", "bytes"};
+  constexpr double least_share = 0.01;
+  constexpr int most_kernels = 12;
+  std::vector<Table> parts;
+  for (const Table& table : tables) {
+    if (std::count(shown_tables.begin(), shown_tables.end(), table.path) == 0) continue;
+    TableRows rows(table.path);
+    int kernels = 0;
+    for (std::size_t i = 0; i < length_of(table.columns.front()); ++i) {
+      const Row row = row_of(table.columns, i);
+      if (number_in(row, "rank") > 0) continue;
+      if (table.path == "kernels" && ++kernels > most_kernels) break;
+      if (number_in(row, "operation") > 0 || number_in(row, "share") < least_share) continue;
+      Row shown;
+      for (const Cell& cell : row) {
+        const bool number = std::holds_alternative<std::int64_t>(cell.value);
+        if (number || std::count(not_shown.begin(), not_shown.end(), cell.name) > 0) continue;
+        shown.push_back(cell);
+        if (cell.name != "scope") continue;
+        const std::string path = text_in(row, "scope");  // "forward/blocks" -> "  blocks"
+        const auto depth = static_cast<std::size_t>(std::count(path.begin(), path.end(), '/'));
+        shown.back().value = std::string(2 * depth, ' ') + path.substr(path.rfind('/') + 1);
+      }
+      std::stable_partition(shown.begin(), shown.end(),
+                            [](const Cell& cell) { return cell.name != "kernel"; });
+      rows.add(shown);
+    }
+    if (!rows.empty()) parts.push_back(rows.take());
   }
-  return line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  return parts;
 }
 
 }  // namespace paceline

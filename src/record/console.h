@@ -1,40 +1,53 @@
 #pragma once
-// The output at the end of a run, and per case with --json.
+// The tables that the screen shows of a run.
 
+#include <array>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "core/screen.h"
 #include "record/case_record.h"
-#include "record/table_columns.h"
-#include "record/text_table.h"
 
 namespace paceline {
+
+// A column of the summary, and its short head in the console table.
+struct ShownColumn {
+  std::string name;
+  std::string head;
+  std::string format = {};     // fmt format of its numbers; empty: in a unit that suits them
+  std::string unit_from = {};  // the column whose unit it shares; empty: its own
+  std::string high = {};       // with it: the interval from `name` to `high`
+};
 
 // The rows with status ok.
 [[nodiscard]] std::vector<Row> ok_rows(const std::vector<Row>& rows);
 
-// A table of summary rows: factors that differ between rows as columns (the others in one line
-// above), then table_groups(), each column in a unit that suits it; a row that is not ok has its
-// reason instead. As CSV: all factors, status, reason, and the same columns by their names in the
-// summary, in the summary's units and with all digits; missing values are empty.
+// A table of summary rows: the factors; the headline with its interval; its parts, or else the
+// phases; the other phases or, with several ranks, every phase's maximum over ranks; then the
+// columns of `shown` that have a number or a text. A row that is not ok has its reason instead.
 [[nodiscard]] std::string console_table(const std::vector<Row>& rows,
                                         const std::vector<std::string>& factor_names,
                                         const std::vector<ShownColumn>& shown,
-                                        const TableOptions& options = {});
+                                        std::size_t width = screen_columns());
+
+// Text below the table that says what its times are, for rows with status ok; empty without times.
+[[nodiscard]] std::string times_note(const std::vector<Row>& rows);
 
 // A table of the whole sweep. Columns before the first measured number are shown as factors; a
-// column "case" becomes the factors of the summary row with that id. Text or Markdown.
-[[nodiscard]] std::string closing_table(const Table& table, const std::vector<Row>& rows,
-                                        const std::vector<std::string>& factor_names,
-                                        TableFormat format);
-
-// The factors of a row, as text.
-[[nodiscard]] FactorTexts factors_of_row(const Row& row, const std::vector<std::string>& names);
+// column "case" becomes the factors of the summary row with that id.
+[[nodiscard]] std::string closing_table(const Table& table, const std::vector<Row>& rows = {},
+                                        const std::vector<std::string>& factor_names = {},
+                                        std::size_t width = screen_columns());
 
 // "oom: about 140 MB are needed": the status and its reason, without the details that the file has.
 [[nodiscard]] std::string short_reason(const std::string& status, const std::string& reason);
 
-// One line of JSON, keyed by the summary's column names; NaN is null.
-[[nodiscard]] std::string json_line(const Row& row);
+// The tables of a case's profile that are shown.
+inline constexpr std::array<std::string_view, 3> shown_tables = {"kernels", "kernels/scopes",
+                                                                 "kernels/phases"};
+// Of a case's tables those, with the rows of rank 0 that have at least 1% of the kernels' time, and
+// of kernels the 12 costliest.
+[[nodiscard]] std::vector<Table> largest_parts(const std::vector<Table>& tables);
 
 }  // namespace paceline

@@ -18,7 +18,6 @@ struct Description {
   std::string_view name;   // of the dataset; '*' stands for any text; empty: the group itself
   std::string_view unit;   // "s", "bytes", ...; "1": a number without one; "text"
   std::string_view text;   // a '*' is replaced by the text that '*' matches in the name
-  std::string_view experiments = {};  // "ddp, zero": those whose summary can have it; empty: any
 };
 
 // All descriptions, in the file's order: each group, followed by its datasets.

@@ -9,7 +9,6 @@
 #include <variant>
 
 #include "record/case_file.h"
-#include "record/console.h"
 
 namespace paceline {
 

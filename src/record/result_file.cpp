@@ -12,7 +12,6 @@
 #include "core/error.h"
 #include "record/case_file.h"
 #include "record/collected_cases.h"
-#include "record/console.h"
 #include "record/fits.h"
 #include "record/whole_file.h"
 

@@ -4,144 +4,132 @@
 
 #include <algorithm>
 #include <charconv>
-#include <string_view>
+#include <numeric>
+#include <set>
+
+#include "core/text.h"
 
 namespace paceline {
 
 namespace {
 
-// The text of one factor; "" if the row lacks it.
-std::string text_of(const FactorTexts& row, std::string_view name) {
-  const auto it =
-      std::find_if(row.begin(), row.end(), [&](const auto& f) { return f.first == name; });
-  return it == row.end() ? "" : it->second;
-}
+using Words = std::vector<std::string>;
 
-// The text that all rows with one have in common; null if they differ.
-const std::string* only_text(const std::vector<std::string>& texts) {
-  const std::string* one = &texts.front();
-  for (const std::string& text : texts) {
-    if (one->empty()) one = &text;
-    if (!text.empty() && text != *one) return nullptr;
-  }
-  return one;
+constexpr std::size_t gap = 2;  // between columns
+
+std::size_t widest(const Words& texts) {
+  std::size_t width = 0;
+  for (const std::string& text : texts) width = std::max(width, text.size());
+  return width;
 }
 
 bool is_number_or_missing(const std::string& text) {
-  if (text == "-") return true;
   double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return text.empty() || (error == std::errc{} && end == text.data() + text.size());
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  return text.empty() || text == "-" || (error == std::errc{} && stop == end);
 }
 
-std::string cell_of(const TextRow& row, std::size_t i) {
-  if (i < row.cells.size()) return row.cells[i].empty() ? "-" : row.cells[i];
-  return i == row.cells.size() ? row.tail : "";
+// "communication_exposed [ms]" -> "communication", "exposed", "[ms]": lines as wide as the longest
+// word or the column's cells, whichever is wider.
+Words broken_head(const TextColumn& column) {
+  std::string head = column.head;
+  std::replace(head.begin(), head.end(), '_', ' ');
+  const Words words = split(head, ' ');
+  return split(filled(words, std::max(widest(column.cells), widest(words))), '\n');
 }
 
-// Escapes '|', which would end the cell.
-std::string markdown_text(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '|') out += '\\';
-    out += c;
+// The column in lines of equal width, of which its head has `of_head`.
+Words printed(const TextColumn& column, const Words& head, std::size_t of_head) {
+  Words lines(of_head - head.size());
+  lines.insert(lines.end(), head.begin(), head.end());
+  for (const std::string& cell : column.cells) lines.push_back(cell.empty() ? "-" : cell);
+  const std::size_t width = widest(lines);
+  for (std::string& line : lines) {
+    line.insert(column.right ? 0 : line.size(), std::string(width - line.size(), ' '));
   }
-  return out;
+  return lines;
 }
 
 }  // namespace
 
-std::string factors_line(const FactorTexts& factors) {
-  constexpr std::size_t columns = 100;
-  std::string out;
-  for (const auto& [name, text] : factors) {
-    const std::string piece = fmt::format("{} {}", name, text);
-    const std::size_t line = out.size() - (out.rfind('\n') + 1);
-    const std::size_t room = 2 + piece.size() + 1;  // ", " before it, "," after it
-    if (!out.empty()) out += line + room > columns ? ",\n" : ", ";
-    out += piece;
-  }
-  return out;
+std::string factors_line(const FactorTexts& factors, std::size_t width) {
+  Words words;
+  for (const auto& [name, text] : factors) words.push_back(fmt::format("{} {},", name, text));
+  if (!words.empty()) words.back().pop_back();
+  return filled(words, width);
 }
 
-FactorColumns::FactorColumns(const std::vector<FactorTexts>& rows) : texts(rows.size()) {
-  std::vector<std::string> all;
+FactorColumns::FactorColumns(const std::vector<FactorTexts>& rows) {
+  Words all;
   for (const FactorTexts& row : rows) {
     for (const auto& [name, _] : row) {
       if (std::find(all.begin(), all.end(), name) == all.end()) all.push_back(name);
     }
   }
   for (const std::string& name : all) {
-    std::vector<std::string> of_rows;
-    for (const FactorTexts& row : rows) of_rows.push_back(text_of(row, name));
-    if (const std::string* one = only_text(of_rows)) {
-      if (one->empty()) continue;
-      const bool all_have_it = std::find(of_rows.begin(), of_rows.end(), "") == of_rows.end();
-      (all_have_it ? same : where_applicable).emplace_back(name, *one);
-      continue;
+    Words of_rows;
+    for (const FactorTexts& row : rows) {
+      const auto it =
+          std::find_if(row.begin(), row.end(), [&](const auto& f) { return f.first == name; });
+      of_rows.push_back(it == row.end() ? "" : it->second);
     }
-    names.push_back(name);
-    for (std::size_t i = 0; i < rows.size(); ++i) texts[i].push_back(of_rows[i]);
-  }
-}
-
-TextTable::TextTable(const std::vector<FactorTexts>& factors) : factors_(factors) {
-  for (std::size_t i = 0; i < factors_.names.size(); ++i) {
-    const auto is_number = [&](const auto& row) { return is_number_or_missing(row[i]); };
-    const bool numbers = std::all_of(factors_.texts.begin(), factors_.texts.end(), is_number);
-    column(factors_.names[i], numbers ? Align::right : Align::left);
-  }
-}
-
-void TextTable::column(std::string head, Align align) {
-  columns_.push_back({.head = std::move(head), .align = align, .group = group_});
-}
-
-bool TextTable::has_factor_column(std::string_view name) const {
-  return std::find(factors_.names.begin(), factors_.names.end(), name) != factors_.names.end();
-}
-
-void TextTable::row(std::vector<std::string> cells, std::string tail) {
-  if (!factors_.texts.empty()) {
-    const std::vector<std::string>& factors = factors_.texts.at(rows_.size());
-    cells.insert(cells.begin(), factors.begin(), factors.end());
-  }
-  rows_.push_back({.cells = std::move(cells), .tail = std::move(tail)});
-}
-
-std::string TextTable::str() const {
-  return above("\n") + laid_out(columns_, rows_, factors_.names.size());
-}
-
-// The factors that have no column, each paragraph followed by `paragraph_end`.
-std::string TextTable::above(std::string_view paragraph_end) const {
-  std::string out;
-  if (!factors_.same.empty())
-    out += fmt::format("{}{}", factors_line(factors_.same), paragraph_end);
-  if (factors_.where_applicable.empty()) return out;
-  FactorTexts introduced = factors_.where_applicable;
-  introduced.front().first.insert(0, "where applicable: ");
-  return out + fmt::format("{}{}", factors_line(introduced), paragraph_end);
-}
-
-std::string TextTable::markdown() const {
-  std::vector<TextColumn> columns = columns_;
-  for (const TextRow& row : rows_) {  // a row's tail needs a column
-    if (row.tail.empty() || row.cells.size() < columns.size()) continue;
-    columns.push_back({.head = "status"});
-  }
-  std::string out;
-  out += markdown_text(above("\n\n")) + '|';
-  for (const TextColumn& column : columns) out += fmt::format(" {} |", markdown_text(column.head));
-  out += "\n|";
-  for (const TextColumn& column : columns) out += column.align == Align::right ? "---:|" : "---|";
-  out += '\n';
-  for (const TextRow& row : rows_) {
-    out += '|';
-    for (std::size_t i = 0; i < columns.size(); ++i) {
-      out += fmt::format(" {} |", markdown_text(cell_of(row, i)));
+    std::set<std::string> distinct(of_rows.begin(), of_rows.end());
+    const bool all_have_it = distinct.erase("") == 0;
+    if (distinct.size() == 1) {
+      same.emplace_back(name, *distinct.begin() + (all_have_it ? "" : " where applicable"));
+    } else if (!distinct.empty()) {
+      names.push_back(name);
+      texts.push_back(std::move(of_rows));
     }
-    out += '\n';
+  }
+}
+
+std::string text_table(const std::vector<FactorTexts>& factors, std::vector<TextColumn> columns,
+                       const std::vector<std::string>& tails, std::size_t width) {
+  const FactorColumns varying(factors);
+  const std::size_t keys = varying.names.size();
+  for (std::size_t i = keys; i-- > 0;) {
+    const Words& texts = varying.texts[i];
+    const bool numbers = std::all_of(texts.begin(), texts.end(), is_number_or_missing);
+    columns.insert(columns.begin(), {varying.names[i], numbers, texts});
+  }
+  std::size_t sum = 0;
+  for (const TextColumn& c : columns) sum += std::max(c.head.size(), widest(c.cells)) + gap;
+  std::vector<Words> heads;
+  std::size_t of_head = 1;  // lines
+  for (const TextColumn& column : columns) {
+    heads.push_back(sum > width + gap ? broken_head(column) : Words{column.head});
+    of_head = std::max(of_head, heads.back().size());
+  }
+  std::vector<Words> lines;  // by column
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    lines.push_back(printed(columns[i], heads[i], of_head));
+  }
+  std::string out = factors_line(varying.same, width) + (varying.same.empty() ? "" : "\n");
+  std::size_t next = keys;
+  for (bool first = true; first || next < columns.size(); first = false) {
+    std::vector<std::size_t> shown(keys);
+    std::iota(shown.begin(), shown.end(), 0);
+    std::size_t used = 0;
+    for (const std::size_t i : shown) used += lines[i].front().size() + gap;
+    while (next < columns.size() &&
+           (shown.size() == keys || used + lines[next].front().size() <= width)) {
+      used += lines[next].front().size() + gap;
+      shown.push_back(next++);
+    }
+    if (!first) out += '\n';
+    for (std::size_t n = 0; n < of_head + tails.size(); ++n) {
+      const std::string tail = n < of_head || !first ? "" : tails[n - of_head];
+      std::string line;
+      for (const std::size_t i : shown) {
+        if (!tail.empty() && columns[i].cells[n - of_head].empty() && i >= keys) break;
+        line += lines[i][n] + std::string(gap, ' ');
+      }
+      line += tail;
+      line.erase(line.find_last_not_of(' ') + 1);
+      if (!line.empty()) out += line + '\n';
+    }
   }
   return out;
 }

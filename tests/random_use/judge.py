@@ -152,8 +152,7 @@ def follow_up(use: Use, folder: Path, chance: random.Random) -> None:
     elif kind == "again" and "--resume" in use.options:
         kind = "resume"
     if kind == "plan":
-        drop = ("--json", "--format", "--stats", "--columns")
-        kept = {name: value for name, value in use.options.items() if name not in drop}
+        kept = {name: value for name, value in use.options.items() if name != "--json"}
         done = start(replace(use, options={**kept, "--dry-run": None}), folder)
         require(done.code == 0, f"{kind} code {done.code}: {done.ours()}")
         require(done.out.startswith(f"{len(before)} case"), f"{kind}: {done.out} of {before}")

@@ -85,13 +85,7 @@ class Generator:
         for name in ("--json", "--quiet"):
             self._maybe(use, 0.3, name)
         self._maybe(use, 0.04, self.random.choice(("--dry-run", "--print-config")))
-        if not {"--json", "--dry-run"} & o.keys():
-            self._maybe(use, 0.3, "--format", ("text", "md", "csv"))
-            self._maybe(use, 0.3, "--stats", ("median", "mean"))
-            self._maybe(use, 0.15, "--columns", ("status", "ranks,reason", "case,threads,status"))
-        if use.experiment == "collectives":
-            o.pop("--columns", None)  # its cases have no threads
-        else:
+        if use.experiment != "collectives":
             self._maybe(use, 0.3, "--seed", (0, 1, 12345, 2**62))
             self._maybe(use, 0.2, "--deterministic")
 

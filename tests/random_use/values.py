@@ -35,7 +35,6 @@ SPOILS = (
     ("--in-place", "yes"), ("--max-steps", "50"), ("--recompute", "block"), ("--sync", "none"),
     ("--shard", "zero3"), ("--prefetch", "65"), ("--reshard", "1"), ("--exec", "compiled"),
     ("--exec", "fast"), ("--optimizer", "in-backward"), ("--cold-start", None),
-    ("--format", "xml"), ("--stats", "mode"), ("--columns", "speed"), ("--columns", ""),
     ("--timeout", "0"), ("--threads", "0"), ("--seed", "1.5"), ("--device", "tpu"),
     ("--study", "sums"), ("--count", "0"), ("--scale", "0"),
     ("--ask", "everything"), ("--mesh-axes", "2"), ("--hardware", "h1000"), ("--fsdp", "0"),

@@ -241,7 +241,7 @@ class RandomCases {
 // The allocator is frozen after the rehearsal: a step that allocates new memory throws.
 TEST_F(StepPhases, no_step_allocates_what_the_rehearsal_did_not) {
   RandomCases cases(static_cast<unsigned>(world.size()));
-  Progress silent(false, 1, stderr);
+  Progress silent;
   for (int i = 0; i < 25; ++i) {
     const TrainingCase c = cases.next();
     SCOPED_TRACE(to_text(recorded(training_factors(TrainingKind::ddp), c).at("sync")) + " " +

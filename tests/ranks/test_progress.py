@@ -1,47 +1,39 @@
 """Progress is redrawn on a terminal, also through mpirun, and printed as lines elsewhere."""
 
-import os
-import pty
-import subprocess
+import re
 
 import pytest
 
 from conftest import command
+from terminals import on_a_terminal
 
 SWEEP = ("model", "--size", "tiny", "--context", "8,16", "--device", "cpu", "--threads", 1)
 SWEEP += ("--warmup", 1, "--steps", 2, "--force", "--output", "out.h5")
-
-
-def on_a_terminal(folder, words, **streams):
-    """The output of a command on a terminal; its streams go there unless given otherwise."""
-    master, slave = pty.openpty()
-    streams = {"stdin": slave, "stdout": slave, "stderr": slave, **streams}
-    process = subprocess.Popen(words, cwd=folder, start_new_session=True, **streams)
-    os.close(slave)
-    shown = b""
-    try:
-        while part := os.read(master, 1 << 16):
-            shown += part
-    except OSError:  # no process writes to it any more
-        pass
-    os.close(master)
-    out, _ = process.communicate()
-    assert process.returncode == 0
-    return shown.decode(), (out or b"").decode()
+FINISHED = r"\[%d/2\] context %d: step [\d.]+ ms \(took \d+ s(; \d+ s left)?\)"
 
 
 @pytest.mark.parametrize("ranks", [0, 2])
-def test_redrawn_on_a_terminal(tmp_path, ranks):
-    shown, out = on_a_terminal(tmp_path, command(ranks, *SWEEP), stdout=subprocess.PIPE)
-    assert "\r[1/2] context 8: set-up\x1b[K" in shown
-    assert "\r[2/2] context 16: set-up" in shown
-    assert " left\x1b[K" in shown
-    assert shown.endswith("\r\x1b[K")
-    assert "\n" not in shown
-    # The table goes to the other stream.
-    assert out.rstrip().endswith("out.h5")
-    assert "[1/2]" not in out
-    assert "\r" not in out
+def test_redrawn_on_a_terminal_where_finished_cases_stay(tmp_path, ranks):
+    shown = on_a_terminal(tmp_path, command(ranks, *SWEEP))
+    live, table = shown.split("\nsize tiny, ", 1)
+    assert "\r[1/2] context 8: set-up (0 s)\x1b[K" in live
+    assert re.search(r"\r\[2/2\] context 16: [^\r]* \(\d+ s; \d+ s left\)\x1b\[K", live)
+    for index, context in ((1, 8), (2, 16)):
+        assert re.search(r"\r" + FINISHED % (index, context) + r"\x1b\[K\n", live)
+    assert live.count("\n") == 2
+    assert "[1/2]" not in table
+    assert table.rstrip("\r\x1b[K\n").endswith("out.h5")
+
+
+@pytest.mark.parametrize("stream", ["--json", "--quiet"])
+def test_with_json_and_quiet_on_a_terminal(tmp_path, stream):
+    shown = on_a_terminal(tmp_path, command(2, *SWEEP, stream))
+    lines = shown.split("\n")
+    if stream == "--quiet":
+        assert "\r" not in shown
+        assert "[1/2]" not in shown
+    else:  # every object begins a line
+        assert sum(line.rpartition("\x1b[K")[2].startswith('{"case":') for line in lines) == 2
 
 
 @pytest.mark.parametrize("ranks", [0, 2])
@@ -49,28 +41,29 @@ def test_lines_where_there_is_no_terminal(paceline, ranks):
     done = paceline(*SWEEP, ranks=ranks)
     assert done.code == 0, done.err
     assert "\r" not in done.err
-    lines = [line for line in done.err.splitlines() if line.startswith("[")]
-    assert [line.split(":")[0] for line in lines] == ["[1/2] context 8", "[2/2] context 16"]
-    assert " (took " in lines[0]
-    assert " left)" in lines[0]
-    assert " left)" not in lines[1]
+    first, second = (line for line in done.err.splitlines() if line.startswith("["))
+    assert re.fullmatch(FINISHED % (1, 8), first)
+    assert re.fullmatch(FINISHED % (2, 16), second)
+    assert " left)" in first
+    assert " left)" not in second
+    assert "[1/2]" not in done.out
 
 
-def test_lines_through_a_pipe_below_a_terminal(tmp_path):
+@pytest.mark.parametrize("ranks", [0, 1])
+def test_lines_through_pipes_and_to_files_below_a_terminal(tmp_path, ranks):
     """As with `mpirun ... 2>&1 | tee`: an ancestor has a terminal, our output goes elsewhere."""
-    words = " ".join(command(1, *SWEEP)) + " 2> err.txt"
-    on_a_terminal(tmp_path, ["sh", "-c", words])
-    assert "\r" not in (tmp_path / "err.txt").read_text()
-    words = " ".join(command(0, *SWEEP)) + " 2>&1 >/dev/null | cat > err.txt"
-    on_a_terminal(tmp_path, ["sh", "-c", words])
-    lines = (tmp_path / "err.txt").read_text().splitlines()
-    assert len(lines) == 2
-    assert lines[0].startswith("[1/2] context 8: step ")
+    words = " ".join(map(str, command(ranks, *SWEEP)))
+    for where in ("> all.txt 2>&1", "2>&1 | cat > all.txt"):
+        shown = on_a_terminal(tmp_path, ["sh", "-c", f"{words} {where}"])
+        assert shown == ""
+        lines = (tmp_path / "all.txt").read_text().splitlines()
+        assert "\r" not in "".join(lines)
+        assert lines[0].startswith("[1/2] context 8: step ")
 
 
 def test_marked_lines_are_not_redrawn(tmp_path):
     words = command(1, *SWEEP)
     words.insert(1, "--tag-output")
-    shown, _ = on_a_terminal(tmp_path, words, stdout=subprocess.PIPE)
+    shown = on_a_terminal(tmp_path, words)
     assert "\x1b[K" not in shown
     assert "[2/2] context 16: step " in shown

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "core/error.h"
 #include "records.h"
@@ -133,6 +134,34 @@ TEST(Concatenate, KeepsUnits) {
   EXPECT_EQ(find_column(all, "t")->unit, "s");
   EXPECT_EQ(find_column(all, "b")->unit, "bytes");
   EXPECT_TRUE(concatenate({}).empty());
+}
+
+TEST(JsonLine, HasTheSummarysNames) {
+  CaseRecord record = make_record(128, {1, 2, 3});
+  record.factors.set("note", std::string("say \"hi\"\n"));
+  record.factors.set("deterministic", true);
+  record.summary = {{"rate", INFINITY, ""}, {"bytes", std::int64_t{1} << 60, "bytes"}};
+  const std::string line = json_line(summary_row(record));
+  EXPECT_EQ(line.find('\n'), std::string::npos);
+  const auto json = nlohmann::json::parse(line);
+  EXPECT_EQ(json.at("case"), record.id);
+  EXPECT_EQ(json.at("size"), "small");
+  EXPECT_EQ(json.at("context"), 128);
+  EXPECT_EQ(json.at("note"), "say \"hi\"\n");
+  EXPECT_EQ(json.at("deterministic"), true);
+  EXPECT_EQ(json.at("status"), "ok");
+  EXPECT_EQ(json.at("step_median_s"), 2.0);
+  EXPECT_TRUE(json.at("step_ci_low_s").is_null());
+  EXPECT_TRUE(json.at("rate").is_null());
+  EXPECT_EQ(json.at("bytes"), std::int64_t{1} << 60);
+  EXPECT_EQ(line.substr(0, 9), "{\"case\":\"");  // in the summary's order
+}
+
+TEST(JsonLine, AcceptsTextThatIsNotUtf8) {
+  CaseRecord record = make_oom(1);
+  record.reason = "caf\xe9";
+  const auto json = nlohmann::json::parse(json_line(summary_row(record)));
+  EXPECT_EQ(json.at("reason"), "caf\xef\xbf\xbd");
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include "harness/case_run.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <array>
@@ -11,6 +12,7 @@
 #include "core/error.h"
 #include "core/profiler.h"
 #include "cpu/cpu_device.h"
+#include "test_terminal.h"
 #include "thread_world.h"
 
 namespace paceline {
@@ -62,8 +64,37 @@ class RecordingRun : public CaseRun {
 constexpr SamplerConfig once = {.warmup = 1, .steps = 2};
 
 CaseRecord measure(World& world, Device& device, CaseRun& run) {
-  Progress progress(false, 1, stderr);
+  Progress progress;
   return measure_case(world, device, run, once, {.memory_bytes = 2e6}, progress);
+}
+
+double time_of_run = 0;
+
+// A step takes 1 s.
+class TimedRun final : public RecordingRun {
+ public:
+  using RecordingRun::RecordingRun;
+  [[nodiscard]] PhaseSeconds repetition() override {
+    time_of_run += 1;
+    return {1};
+  }
+};
+
+TEST(CaseRun, ShowsWarmUpAndStepsWithTheTimeLeft) {
+  const TestTerminal terminal;
+  ThreadWorld::run(1, [&](World& world) {
+    CpuDevice device(1);
+    TimedRun run(device);
+    Progress progress(terminal.out(), {1}, [] { return time_of_run; });
+    progress.begin_case(0, "small");
+    (void)measure_case(world, device, run, {.warmup = 2, .steps = 3}, {.memory_bytes = 2e6},
+                       progress);
+  });
+  const std::string shown = terminal.read();
+  for (const char* line : {"warm-up 1/2 (1 s; 4 s left)", "warm-up 2/2 (2 s; 3 s left)",
+                           "step 1/3 (3 s; 2 s left)", "step 2/3 (4 s; 1 s left)"}) {
+    EXPECT_NE(shown.find(fmt::format("\r[1/1] small: {}\x1b[K", line)), std::string::npos) << shown;
+  }
 }
 
 // note() allocates to find out whether the device is frozen. Trimming returns these blocks, so that
@@ -100,7 +131,7 @@ TEST(MeasureCase, ProfilesLastAndThenTimesTheSameNumberOfRepetitions) {
   ThreadWorld::run(2, [](World& world) {
     CpuDevice device(plenty, 1);
     TrimmedRun run(device);
-    Progress progress(false, 1, stderr);
+    Progress progress;
     SamplerConfig sampling = once;
     sampling.profile = 2;
     const CaseRecord record =
@@ -140,7 +171,7 @@ TEST(MeasureCase, RecapturesGraphsForAProfilerAndAfterIt) {
     };
     GraphProfilingDevice device(plenty, 1);
     CapturedRun run(device);
-    Progress progress(false, 1, stderr);
+    Progress progress;
     SamplerConfig sampling = once;
     sampling.profile = 1;
     (void)measure_case(world, device, run, sampling, {.memory_bytes = 2e6}, progress);
@@ -215,7 +246,7 @@ TEST(MeasureCase, ACasePredictedToNeedFarTooMuchMemoryIsNotRun) {
   ThreadWorld::run(2, [&](World& world) {
     CpuDevice device(plenty, 1);
     RecordingRun run(device);
-    Progress progress(false, 1, stderr);
+    Progress progress;
     const Prediction predicted{.memory_bytes = 1e24};
     const CaseRecord record = measure_case(world, device, run, once, predicted, progress);
     EXPECT_TRUE(run.calls.empty());
@@ -249,7 +280,7 @@ std::vector<Split> splits(const SamplerConfig& sampling, const Warmups& warmups,
   ThreadWorld::run(1, [&](World& world) {
     CpuDevice device(plenty, 1);
     CountingRun run(device);
-    Progress progress(false, 1, stderr);
+    Progress progress;
     for (const CaseRecord& record :
          measure_cases(world, device, run, sampling, warmups, {.memory_bytes = 2e6}, progress)) {
       found.emplace_back(record.samples.at(0).warmup.at(0), record.samples[0].measured.at(0));

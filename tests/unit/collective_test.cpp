@@ -266,7 +266,7 @@ std::vector<CaseRecord> records_of(const CollectivesOptions& options, BackendKin
     };
     backends[0].ranks = 1;
     CollectivesExperiment experiment(options, world, std::move(backends));
-    Progress progress(false, 1, stderr);
+    Progress progress;
     for (std::size_t i = 0; i < experiment.cases().size(); ++i) {
       records.push_back(experiment.run(i, progress));
     }
@@ -339,7 +339,7 @@ TEST(CollectivesExperiment, RanksBeyondThoseOfACaseMeasureNothing) {
     };
     backends[0].ranks = 3;
     CollectivesExperiment experiment(options, world, std::move(backends));
-    Progress progress(false, 1, stderr);
+    Progress progress;
     EXPECT_EQ(experiment.run(0, progress).status, Status::ok);
   });
   EXPECT_EQ(communicators, (std::array<int, 3>{1, 0, 0}));

@@ -81,7 +81,7 @@ std::vector<std::vector<CaseRecord>> run(int ranks, const MakeExperiment& make_e
       device = make_device(world.rank());
     }
     const auto experiment = make_experiment(world, *device);
-    Progress progress(false, 1, stderr);
+    Progress progress;
     for (std::size_t i = 0; i < experiment->cases().size(); ++i) {
       records[static_cast<std::size_t>(world.rank())].push_back(experiment->run(i, progress));
     }
@@ -324,7 +324,7 @@ TEST(DdpExperimentTest, CasesThatDifferInTheirExchangeShareTheSingleProcess) {
   ThreadWorld::run(1, [&](World& world) {
     TrainingExperiment experiment(options, run_options, world, device,
                                   ProcessGroup{world, &communicator});
-    Progress progress(false, 1, stderr);
+    Progress progress;
     std::vector<int> made;
     for (std::size_t i = 0; i < experiment.cases().size(); ++i) {
       device.made = 0;

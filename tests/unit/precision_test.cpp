@@ -108,7 +108,7 @@ Status status_of(const PrecisionCase& c) {
   CpuDevice device(std::size_t{1} << 28U, 1);
   PrecisionExperiment experiment(options, *world, device);
   EXPECT_EQ(experiment.cases().size(), 1U);
-  Progress progress(false, std::vector<double>(1), stderr);
+  Progress progress;
   return experiment.run(0, progress).status;
 }
 

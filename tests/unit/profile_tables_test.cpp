@@ -118,5 +118,18 @@ TEST(ProfileTablesTest, HostTimesExistForThePhasesThatTheHostTimes) {
   EXPECT_EQ(value_in<double>(record.summary, "forward_host_s"), 6);
 }
 
+TEST(ProfileTablesTest, EventsAndLostRecordsAreWarnings) {
+  ProfiledCase profiled = of_two_ranks();
+  CaseRecord record;
+  add_profile_to(record, profiled);
+  EXPECT_EQ(kinds_text(record.warnings), "");
+  profiled.ranks[0].lost = 3;
+  profiled.ranks[1].reason = "another tool has it";
+  add_profile_to(record, profiled);
+  EXPECT_EQ(kinds_text(record.warnings), "lost_records,timed_by_events");
+  EXPECT_EQ(warnings_text(record.warnings),
+            "3 records of rank 0 are lost; rank 1 is timed by events: another tool has it");
+}
+
 }  // namespace
 }  // namespace paceline

@@ -270,5 +270,22 @@ TEST(Sampler, RefusesInvalidConfigurations) {
   });
 }
 
+TEST(FractionDone, IsOfAllRepetitionsAndNeverFalls) {
+  const SamplerConfig config{.warmup = 3, .steps = 5};
+  double done = 0;  // eighths
+  for (int i = 1; i <= 3; ++i) EXPECT_EQ(fraction_done(config, true, i, 3), ++done / 8);
+  for (int i = 1; i <= 5; ++i) EXPECT_EQ(fraction_done(config, false, i, 5), ++done / 8);
+  EXPECT_EQ(fraction_done({.warmup = 0, .steps = 4}, false, 1, 4), 0.25);
+  // At most until the interval is narrow enough.
+  const SamplerConfig until{.warmup = 4, .steps = 5, .until_ci = 2, .max_steps = 16};
+  EXPECT_EQ(fraction_done(until, true, 1, 4), 1.0 / 20);
+  EXPECT_EQ(fraction_done(until, false, 16, 16), 1);
+  EXPECT_EQ(fraction_done({.warmup = 2, .steps = 3, .until_ci = 2}, false, 6, 30), 8.0 / 32);
+  // Warm-up may end early; the number of steps is extrapolated from the time so far.
+  const SamplerConfig open{.warmup = 2, .max_warmup = 10, .steps = 5, .min_time = 3};
+  EXPECT_EQ(fraction_done(open, true, 3, 10), 3.0 / 15);
+  EXPECT_EQ(fraction_done(open, false, 4, 30), 14.0 / 40);
+}
+
 }  // namespace
 }  // namespace paceline

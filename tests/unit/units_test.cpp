@@ -106,5 +106,31 @@ TEST(ParseReal, MinusZeroIsZeroUnlessNegativeValuesAreAllowed) {
   EXPECT_EQ(parse_real("0.5", 0, 1), 0.5);
 }
 
+TEST(SecondsText, ThreeDigitsWithAFittingUnit) {
+  EXPECT_EQ(seconds_text(8.123), "8.12 s");
+  EXPECT_EQ(seconds_text(0.0031), "3.10 ms");
+  EXPECT_EQ(seconds_text(0.99), "990 ms");
+  EXPECT_EQ(seconds_text(0.9999), "1.00 s");
+  EXPECT_EQ(seconds_text(42e-6), "42.0 us");
+  EXPECT_EQ(seconds_text(3e-9), "3.00 ns");
+  EXPECT_EQ(seconds_text(3e-10), "0.300 ns");
+  EXPECT_EQ(seconds_text(1234.5), "1234 s");
+  EXPECT_EQ(seconds_text(0), "0 s");
+  EXPECT_EQ(seconds_text(std::nan("")), "-");
+}
+
+TEST(DisplayUnit, SuitsTheMiddleValue) {
+  EXPECT_EQ(display_unit_for({1e-3, 2e-3, 5}, "s").unit, "ms");
+  EXPECT_EQ(display_unit_for({1, 2, 5}, "s").unit, "s");
+  EXPECT_EQ(display_unit_for({3e-6}, "s").unit, "us");
+  EXPECT_EQ(display_unit_for({3e-12}, "s").unit, "ns");
+  EXPECT_EQ(display_unit_for({std::nan("")}, "s").unit, "s");
+  EXPECT_EQ(display_unit_for({5e9, 2e6, 1e9}, "bytes").unit, "GB");
+  EXPECT_EQ(display_unit_for({0}, "bytes").unit, "B");
+  EXPECT_EQ(display_unit_for({2e12}, "FLOP/s").unit, "TFLOP/s");
+  EXPECT_EQ(display_unit_for({2e5}, "1/s").unit, "1/s");
+  EXPECT_EQ(display_unit_for({2e12}, "FLOP/s").text(2.5e12), "2.500");
+}
+
 }  // namespace
 }  // namespace paceline

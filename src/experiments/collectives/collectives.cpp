@@ -172,7 +172,7 @@ CaseRecord CollectivesExperiment::measure_among(Members& members, const Collecti
   CollectiveRun run(c, world, *backend.device, *communicator, members.link_ceilings.at(c.backend));
   record = measure_case(world, *backend.device, run, c, predicted, progress);
   if (c.ranks == 1 && !record.samples.empty()) {
-    record.warnings.push_back({WarningKind::one_rank, "one rank exchanges nothing"});
+    record.warnings.push_back({warning::one_rank, "one rank exchanges nothing"});
   }
   return record;
 }

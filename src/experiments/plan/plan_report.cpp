@@ -5,11 +5,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/text.h"
 #include "core/units.h"
 #include "experiments/plan/hardware.h"
-#include "measure/progress.h"
 #include "record/console.h"
-#include "record/text_layout.h"
 
 namespace paceline {
 
@@ -89,7 +88,7 @@ std::string report_text(const std::vector<PlanSection>& sections) {
   for (const PlanSection& section : sections) {
     if (!text.empty()) text += '\n';
     text += section.title + '\n' + lines_text(section.lines);
-    if (section.table) text += closing_table(*section.table, {}, {}, TableFormat::text);
+    if (section.table) text += closing_table(*section.table);
     if (!section.note.empty()) text += wrapped(section.note) + '\n';
   }
   return text;

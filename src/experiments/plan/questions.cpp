@@ -16,8 +16,7 @@
 #include "experiments/plan/plan_report.h"
 #include "experiments/plan/step_time.h"
 #include "experiments/training/bucket_prediction.h"
-#include "measure/progress.h"
-#include "record/console.h"
+#include "record/case_record.h"
 
 namespace paceline {
 

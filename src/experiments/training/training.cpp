@@ -210,7 +210,7 @@ void TrainingExperiment::add_rates(std::vector<CaseRecord>& records, const Train
     record.tables.push_back(ceilings_table(ceilings));
     if (c.profile > 0) add_shares_of_ceilings(record, gemm, *ceilings.back());
     if (options_.kind != TrainingKind::model && c.ranks == 1) {
-      record.warnings.push_back({WarningKind::one_rank, "one rank exchanges nothing"});
+      record.warnings.push_back({warning::one_rank, "one rank exchanges nothing"});
     }
   }
 }
@@ -275,38 +275,40 @@ std::vector<Table> TrainingExperiment::warmup_tables(const std::vector<SummaryRo
 }
 
 std::vector<ShownColumn> TrainingExperiment::shown_columns() const {
+  std::vector<ShownColumn> shown;
   switch (options_.kind) {
-    case TrainingKind::model: break;
+    case TrainingKind::model:
+      shown = {{"tokens_per_s", "rate"},
+               {"model_tflops_per_s", "model"},
+               {"gemm_ceiling_tflops_per_s", "ceiling"},
+               {"mfu_measured", "MFU"},
+               {"datasheet_tflops_per_s", "datasheet"},
+               {"mfu_datasheet", "MFU'"}};
+      break;
     case TrainingKind::ddp:
-      return {{"communication_calls", "calls"},
-              {"sent_bytes", "sent"},
-              {"communication_share", "share"},
-              {"exposed_share", "exposed"},
-              {"tokens_per_s", "rate"},
-              {"mfu_measured", "MFU"},
-              {"peak_bytes", "peak"},
-              {"skipped_steps", "skipped"},
-              {"loss", "loss"}};
+      shown = {{"communication_calls", "calls"}, {"sent_bytes", "sent"},
+               {"communication_share", "share"}, {"exposed_share", "exposed"},
+               {"tokens_per_s", "rate"},         {"mfu_measured", "MFU"}};
+      break;
     case TrainingKind::zero:
-      return {{"communication_calls", "calls"},
-              {"sent_bytes", "sent"},
-              {"exposed_share", "exposed"},
-              {"tokens_per_s", "rate"},
-              {"mfu_measured", "MFU"},
-              {"optimizer_state_bytes", "state"},
-              {"peak_bytes", "peak"},
-              {"skipped_steps", "skipped"},
-              {"loss", "loss"}};
+      shown = {{"communication_calls", "calls"}, {"sent_bytes", "sent"},
+               {"exposed_share", "exposed"},     {"tokens_per_s", "rate"},
+               {"mfu_measured", "MFU"},          {"optimizer_state_bytes", "state"}};
+      break;
   }
-  return {{"tokens_per_s", "rate"},
-          {"model_tflops_per_s", "model"},
-          {"gemm_ceiling_tflops_per_s", "ceiling"},
-          {"mfu_measured", "MFU"},
-          {"datasheet_tflops_per_s", "datasheet"},
-          {"mfu_datasheet", "MFU'"},
-          {"peak_bytes", "peak"},
-          {"skipped_steps", "skipped"},
-          {"loss", "loss"}};
+  const std::vector<ShownColumn> last = {{"peak_bytes", "peak"},
+                                         {"skipped_steps", "skipped"},
+                                         {"loss", "loss"},
+                                         {"forward_events_s", "forward events"},
+                                         {"forward_kernels_s", "forward kernels"},
+                                         {"forward_products_share", "forward matmul share"},
+                                         {"step_products_share", "step matmul share"},
+                                         {"softmax_s", "softmax"},
+                                         {"attention_products_s", "its matmuls"},
+                                         {"forward_costliest_share", "costliest share"},
+                                         {"forward_costliest_kernel", "costliest kernel"}};
+  shown.insert(shown.end(), last.begin(), last.end());
+  return shown;
 }
 
 std::string TrainingExperiment::notes() const {

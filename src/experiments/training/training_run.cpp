@@ -206,7 +206,7 @@ void TrainingRun::add_repetitions(CaseRecord& record, std::size_t begin, std::si
   record.add("skipped_steps", static_cast<std::int64_t>(skipped));
   if (skipped == 0) return;
   record.warnings.push_back(
-      {WarningKind::skipped_steps, fmt::format("{} of {} steps were skipped", skipped, count)});
+      {warning::skipped_steps, fmt::format("{} of {} steps were skipped", skipped, count)});
 }
 
 void TrainingRun::take_memory() {

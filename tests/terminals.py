@@ -1,0 +1,32 @@
+"""Commands on a terminal."""
+
+import fcntl
+import os
+import pty
+import struct
+import subprocess
+import termios
+
+
+def on_a_terminal(folder, words, columns=100, out=True, err=True):
+    """What a command shows on a terminal of so many columns; False: a stream goes elsewhere."""
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+    process = subprocess.Popen(
+        list(map(str, words)),
+        cwd=folder,
+        start_new_session=True,
+        stdin=slave,
+        stdout=slave if out else subprocess.DEVNULL,
+        stderr=slave if err else subprocess.DEVNULL,
+    )
+    os.close(slave)
+    shown = b""
+    try:
+        while part := os.read(master, 1 << 16):
+            shown += part
+    except OSError:  # no process writes to it any more
+        pass
+    os.close(master)
+    assert process.wait() == 0, shown.decode()
+    return shown.decode().replace("\r\n", "\n")
