@@ -108,11 +108,11 @@ TEST(Progress, RewritesOneLineOnATerminalAndLeavesFinishedCases) {
     test_time += 1;
     progress.begin_case(1, std::string(100, 'x'));
     EXPECT_EQ(terminal.read(),
-              "\r[2/2] " + std::string(29, 'x') + ": set-up (11 s; 10 s left)\x1b[K");
+              "\r[2/2] " + std::string(27, 'x') + ": set-up (11 s; 10 s left)\x1b[K");
     test_time += 4;
     progress.update("rehearsal");
     EXPECT_EQ(terminal.read(),
-              "\r[2/2] " + std::string(27, 'x') + ": rehearsal (15 s; 6 s left)\x1b[K");
+              "\r[2/2] " + std::string(25, 'x') + ": rehearsal (15 s; 6 s left)\x1b[K");
     progress.clear();
     EXPECT_EQ(terminal.read(), "\r\x1b[K");
   }
