@@ -83,7 +83,7 @@ class TimedRun final : public RecordingRun {
 TEST(CaseRun, ShowsWarmUpAndStepsWithTheTimeLeft) {
   const TestTerminal terminal;
   ThreadWorld::run(1, [&](World& world) {
-    CpuDevice device(1);
+    CpuDevice device(plenty, 1);
     TimedRun run(device);
     Progress progress(terminal.out(), {1}, [] { return time_of_run; });
     progress.begin_case(0, "small");
