@@ -1,5 +1,6 @@
 """HolisticTraceAnalysis (HTA) reads the traces and agrees with the timelines in the file."""
 
+from functools import partialmethod
 from pathlib import Path
 
 import h5py
@@ -17,6 +18,7 @@ from synthetic import case, case_id, write_file
 from synthetic_profile import profile, write_profile
 
 hta = pytest.importorskip("hta.trace_analysis")
+PARSE = hta.Trace.parse_traces
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:hta.*")
 
 RECORDED = ROOT / "results/reference/ddp-profile-h200.h5.xz"
@@ -50,8 +52,11 @@ def analysed(request, tmp_path_factory):
 
 
 def view(one, folder):
+    """In this process alone: a pool forked beside a library's threads may never end."""
     traces = {rank.rank: str(folder / f"t.{one.case}.rank{rank.rank}.json") for rank in one.ranks}
-    return hta.TraceAnalysis(traces, include_last_profiler_step=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(hta.Trace, "parse_traces", partialmethod(PARSE, use_multiprocessing=False))
+        return hta.TraceAnalysis(traces, include_last_profiler_step=True)
 
 
 def kinds(rank):

@@ -110,36 +110,6 @@ def test_case_names_that_are_no_file_names_are_refused(paceline, tmp_path, whole
     assert [path.name for path in tmp_path.iterdir()] == ["out.h5"]
 
 
-def no_group_of_the_case(file):
-    (name,) = file["cases"]
-    del file["cases"][name]
-    file["cases"][name] = [1]
-
-
-@pytest.mark.parametrize(
-    ("damage", "says"),
-    [
-        (lambda f: f["summary"].move("status", "other"), "'status' is missing"),
-        (lambda f: f["summary/ranks"].__setitem__(0, -1), "ranks: -1 is out of range"),
-        (lambda f: f["summary/heads"].__setitem__(0, 7), "--heads"),
-        (lambda f: f["summary/step_median_s"].__setitem__(0, -1), "'step_median_s' holds -1"),
-        (lambda f: f["summary/attention"].__setitem__(0, "none"), "'none'"),
-        (lambda f: f["ranks"].clear(), "/ranks is empty"),
-        (no_group_of_the_case, "is damaged or not as paceline writes it"),
-    ],
-    ids=["no status", "ranks", "heads", "a time", "a name", "no ranks", "no group"],
-)
-def test_plan_names_the_damaged_file_and_the_column(paceline, tmp_path, whole, damage, says):
-    shutil.copy(whole, tmp_path / "bad.h5")
-    with h5py.File(tmp_path / "bad.h5", "a") as file:
-        damage(file)
-    for option in ("--check", "--from"):
-        done = paceline("plan", option, "bad.h5")
-        assert done.code == 2
-        assert "bad.h5" in done.message
-        assert says in done.message
-
-
 def test_damage_that_once_crashed_hdf5_when_it_copied(paceline, tmp_path, whole):
     """Reading the dataset fails with an error: its header has no dataspace."""
     out = tmp_path / "out.h5"

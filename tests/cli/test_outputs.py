@@ -241,7 +241,6 @@ def test_what_a_user_has_put_beside_the_cases_is_kept(paceline, tmp_path, existi
         ((*TINY, "--output", "a.h5"), "--output a.h5: "),
         ((*TINY, "--output", "out.h5", "--dump", "a.h5"), "--dump: cannot write a.h5 ("),
         (("merge", "a.h5"), "merge a.h5: "),
-        (("plan", "--check", "a.h5"), "cannot read a.h5: "),
     ],
 )
 def test_links_that_lead_nowhere_but_to_themselves(paceline, tmp_path, args, says):

@@ -365,3 +365,27 @@ def test_what_is_no_file_of_rates_is_refused(paceline, tmp_path, content):
         done = paceline("plan", "--rates", name)
         assert done.code == 2
         assert done.message.endswith("; make it with paceline-analysis rates")
+
+
+@pytest.mark.parametrize(
+    ("damage", "says"),
+    [
+        (lambda f: f["summary/ranks"].__setitem__(0, -1), "--ranks: -1 is out of range"),
+        (lambda f: f["summary/heads"].__setitem__(0, 7), "--heads"),
+        (lambda f: f["summary/step_median_s"].__setitem__(0, -1), "step_median_s holds no time"),
+        (lambda f: f["summary/attention"].__setitem__(0, "none"), "'none'"),
+        (lambda f: f["ranks"].clear(), "it is not as paceline writes it"),
+    ],
+    ids=["ranks", "heads", "a time", "a name", "no ranks"],
+)
+def test_a_damaged_file_and_its_column_are_named(paceline, tmp_path, damage, says):
+    path = tmp_path / "bad.h5"
+    once = ("--device", "cpu", "--warmup", 0, "--steps", 1, "--quiet")
+    assert paceline("model", "--size", "tiny", "--context", 8, *once, "--output", path).code == 0
+    with h5py.File(path, "a") as file:
+        damage(file)
+    for verb in (("rates", path, "--output", tmp_path / "r.json"), ("check-plan", path)):
+        done = analysis(*verb)
+        assert done.returncode == 2
+        assert done.stderr.startswith(f"analysis: {path}: ")
+        assert says in done.stderr

@@ -154,14 +154,6 @@ def complaint(done: Done, codes: set[int], prefix: str, names: str) -> str:
     return "" if names in done.err else f"{names} is not named"
 
 
-def plan(whole: Whole, folder: Path, change: Callable[[Path], None], chance: random.Random):
-    change(whole.copy("whole.h5", folder / "bad.h5"))
-    options = [("--check", "bad.h5"), ("--size", "tiny", "--from", "bad.h5")]
-    options.append(("--check", "bad.h5", "--from", whole.folder / "whole.h5"))
-    done = start(folder, "plan", *chance.choice(options))
-    return done, complaint(done, {0, 2}, "paceline: ", "bad.h5")
-
-
 def merge(whole: Whole, folder: Path, change: Callable[[Path], None], chance: random.Random):
     cases = folder / "out.h5.cases"
     cases.mkdir()
@@ -208,14 +200,15 @@ def tokens(whole: Whole, folder: Path, change: Callable[[Path], None], chance: r
     return done, complaint(done, {0, 2}, "paceline: ", "bad.h5")
 
 
-READERS = (plan, merge, resume, load, tokens)
+READERS = (merge, resume, load, tokens)
 
 
 # Verbs of the analysis with their outputs; those that read the timelines of profiles, and of
 # bench/peers/, are drawn more often where there are some.
 VERBS = [("tables", "t.md"), ("tables", "t.tex"), ("tables", "t.csv"), ("figures", "f.png"),
          ("figures", "f.svg"), ("report", "r.html"), ("report", "r.md"), ("trace", "t"),
-         ("snapshot", "s"), ("peers", "p.md"), ("compare", "")]  # fmt: skip
+         ("snapshot", "s"), ("peers", "p.md"), ("compare", ""), ("rates", "r.json"),
+         ("check-plan", "")]  # fmt: skip
 OF_TIMELINES = [("trace", "t"), ("snapshot", "s"), ("figures", "f.svg")]
 OF_PEERS = [("peers", "p.md"), ("report", "r.md")]
 
@@ -252,9 +245,11 @@ def fuzz(
         VERBS + OF_TIMELINES * (source.name == "profile.h5") + OF_PEERS * ("peers" in source.name)
     )
     verb, output = chance.choice(verbs)
-    more = ("--output", folder / output) if output else (source, "--any-machine")
+    more = {"compare": (source, "--any-machine"), "check-plan": ()}.get(
+        verb, ("--output", folder / output)
+    )
     done = analysis.start(verb, path, *more)
-    codes = {0, 2} if output else {0, 1, 2}
+    codes = {0, 1, 2} if verb == "compare" else {0, 2}
     wrong = complaint(done, codes, "analysis: ", path.name) or unreadable(folder, verb)
     if wrong:
         yield (f"{seed} analysis {verb} {output} {source.name}: {said[-1]}: {wrong}: "

@@ -23,8 +23,9 @@ class TrainingCommand final : public Command {
     p.value("--dump", options_.dump,
             "HDF5 file for logits, loss and gradients of the first step and the final weights");
     if (options_.kind == TrainingKind::ddp) {
-      p.value("--predict", options_.predict,
-              "a file of paceline-analysis rates: compare the bucket equation with the measurement");
+      p.value(
+          "--predict", options_.predict,
+          "a file of paceline-analysis rates: compare the bucket equation with the measurement");
     }
     p.presets(training_presets(options_.kind), training_preset_exclusions());
   }
