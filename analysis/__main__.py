@@ -273,7 +273,7 @@ def stop(number: int, _frame: FrameType | None) -> None:
     if os.getpid() == PROCESS:
         temporary_files.remove_all()
     signal.signal(number, signal.SIG_DFL)
-    os.kill(os.getpid(), number)
+    signal.raise_signal(number)  # to this thread, which would go on while another one is ended
 
 
 def open_closed_streams() -> None:
