@@ -2,6 +2,7 @@
 
 import atexit
 import os
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -38,8 +39,14 @@ def quota_group() -> Path | None:
         (group / limit).write_text(value)
     except OSError:
         return None
-    atexit.register(group.rmdir)
+    atexit.register(remove, group)
     return group if os.access(group / "cgroup.procs", os.W_OK) else None
+
+
+def remove(group: Path) -> None:
+    """Another process of this check may use it still, or have removed it."""
+    with suppress(OSError):
+        group.rmdir()
 
 
 def environments() -> list[Environment]:
