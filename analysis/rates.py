@@ -9,14 +9,16 @@ from functools import cached_property
 from itertools import combinations
 from pathlib import Path
 from shutil import which
-from tempfile import NamedTemporaryFile
+from tempfile import gettempdir
 
 import h5py
 import numpy as np
 import pandas as pd
 
+from . import temporary_files
 from .formatting import printable, text
 from .hdf5_file import warn
+from .output import write_text
 from .result_file import ResultError, opened, read_table, texts
 from .results import with_columns
 
@@ -321,10 +323,12 @@ def predicted(step: Step, document: dict) -> dict:
     content = json.dumps(document)
     told = step.program.told
     if (step.key, content) not in told:
-        with NamedTemporaryFile("w", suffix=".json") as file:
-            file.write(content)
-            file.flush()
-            told[step.key, content] = step.program.ask(step, "step", "--rates", file.name)
+        rates = temporary_files.create(Path(gettempdir()), "paceline-", ".json")
+        try:
+            rates.write_text(content, "utf-8")
+            told[step.key, content] = step.program.ask(step, "step", "--rates", str(rates))
+        finally:
+            temporary_files.remove(rates)
     return told[step.key, content]
 
 
@@ -346,5 +350,5 @@ def read(files: Iterable[Path], program: Program) -> tuple[list[Step], list[dict
 
 def write(files: Sequence[Path], output: Path, paceline: Path) -> list[Path]:
     document = fit(*read(files, Program(paceline)))
-    output.write_text(json.dumps(document, indent=1, allow_nan=False) + "\n", "utf-8")
+    write_text(output, json.dumps(document, indent=1, allow_nan=False) + "\n")
     return [output]
