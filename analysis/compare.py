@@ -64,16 +64,13 @@ def require_pairs(paths: Sequence[Path]) -> None:
 
 def json_line(row: dict[str, object]) -> str:
     """NaN is null."""
-    plain = {
-        name: value.tolist() if isinstance(value, np.generic | np.ndarray) else value
-        for name, value in row.items()
-    }
-    return json.dumps(
-        {
-            name: None if isinstance(value, float) and not math.isfinite(value) else value
-            for name, value in plain.items()
-        }
-    )
+
+    def plain(value: object) -> object:
+        if isinstance(value, np.generic | np.ndarray):
+            value = value.tolist()
+        return None if isinstance(value, float) and not math.isfinite(value) else value
+
+    return json.dumps({name: plain(value) for name, value in row.items()})
 
 
 def table(paths: Sequence[Path], cases: Sequence[Judged]) -> list[str]:

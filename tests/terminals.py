@@ -9,7 +9,8 @@ import termios
 
 
 def on_a_terminal(folder, words, columns=100, out=True, err=True):
-    """What a command shows on a terminal of so many columns; False: a stream goes elsewhere."""
+    """The output of a command on a terminal of this width. out, err: whether the stream is the
+    terminal; otherwise it is discarded."""
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
     process = subprocess.Popen(
