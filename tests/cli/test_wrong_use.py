@@ -112,7 +112,7 @@ WRONG = [
     (("model", "--load-weights", "none.h5"), "none.h5", "cannot be read: No such file"),
     (("model", "--load-weights", "/bin/sh"), "/bin/sh", "cannot be read: it is not an HDF5 file"),
     (("model", "--load-weights", PACKED), PACKED.name, "decompress it with unxz first"),
-    (("ddp", "--predict", "none.h5"), "none.h5", "does not exist"),
+    (("ddp", "--predict", "none.json"), "none.json", "make it with paceline-analysis rates"),
     (("merge",), "file is required", "--help"),
     (("merge", "a.h5", "b.h5"), "b.h5: unexpected", "--help"),
 ]
