@@ -10,7 +10,6 @@
 #include <exception>
 #include <filesystem>
 #include <memory>
-#include <optional>
 #include <system_error>
 
 #include "core/blas_kernels.h"
@@ -24,7 +23,6 @@
 #include "harness/stop_signal.h"
 #include "mpi/mpi_world.h"
 #include "record/environment.h"
-#include "record/untrusted_file.h"
 
 using namespace paceline;
 
@@ -132,7 +130,6 @@ int main(int argc, char** argv) {
   choose_blas_kernels(argv);
   open_closed_streams();
   std::signal(SIGCHLD, SIG_DFL);  // where it is inherited as ignored, no child can be waited for
-  if (const std::optional<int> code = run_as_file_reader(argc, argv)) return *code;
   keep_screen_for_ourselves();
   std::signal(SIGXFSZ, SIG_IGN);  // beyond the file size limit, write() fails and is reported
   const int code = run_program(argc, argv);

@@ -126,7 +126,7 @@ SweepResults::SweepResults(const Experiment& experiment, const RunOptions& optio
 }
 
 bool SweepResults::keep(std::size_t index, const std::string& id, ResultFile::Kept kept) {
-  if (!file_.has(id, experiment_.cases().at(index), kept)) return false;
+  if (!file_.has(id, kept)) return false;
   show(index, file_.row(id));
   // Kept::any: another process measures the case, and warns.
   if (kept == ResultFile::Kept::finished) warn_of_changed_inputs(index, rows_.back().columns);

@@ -51,8 +51,7 @@ void add_earlier(Table& table, const Table& earlier) {
 
 }  // namespace
 
-std::vector<Table> read_fits(const std::filesystem::path& path) {
-  const hdf5::File file = hdf5::File::open(path);
+std::vector<Table> read_fits(const hdf5::File& file) {
   std::vector<Table> fits;
   for (const char* table : fitted_tables) {
     if (!file.has(table)) continue;

@@ -2,17 +2,17 @@
 // Fits over the cases of a whole file, which may be of several launches.
 
 #include <array>
-#include <filesystem>
 #include <vector>
 
 #include "record/case_record.h"
+#include "record/hdf5.h"
 
 namespace paceline {
 
 inline constexpr std::array<const char*, 2> fitted_tables = {"fit", "fit_residuals"};
 
 // Throws Hdf5Error.
-[[nodiscard]] std::vector<Table> read_fits(const std::filesystem::path& path);
+[[nodiscard]] std::vector<Table> read_fits(const hdf5::File& file);
 
 // `tables` with those fits of earlier launches that they do not replace.
 [[nodiscard]] std::vector<Table> with_earlier(std::vector<Table> tables,

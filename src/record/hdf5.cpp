@@ -190,11 +190,6 @@ bool Dataset::is_signed() const {
   return H5Tget_sign(type.id()) != H5T_SGN_NONE;
 }
 
-H5D_layout_t Dataset::layout() const {
-  const Handle made(H5Dget_create_plist(id()), H5Pclose, "H5Dget_create_plist");
-  return H5Pget_layout(made.id());
-}
-
 bool Dataset::is_in_other_files() const {
   const Handle made(H5Dget_create_plist(id()), H5Pclose, "H5Dget_create_plist");
   return H5Pget_layout(made.id()) == H5D_VIRTUAL || H5Pget_external_count(made.id()) > 0;
@@ -359,12 +354,34 @@ File File::made(const std::string& name, hid_t access) {
 
 File File::create(const std::filesystem::path& path) { return made(path, H5P_DEFAULT); }
 
-File File::in_memory() {
-  const Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, "H5Pcreate");
+namespace {
+
+Handle core_driver() {
+  Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, "H5Pcreate");
   constexpr std::size_t growth = std::size_t{1} << 16U;
   check(H5Pset_fapl_core(access.id(), growth, false), "H5Pset_fapl_core");
-  // HDF5 takes two files of one name for the same file.
-  return made(fmt::format("in memory {}", access.id()), access.id());
+  return access;
+}
+
+// HDF5 takes two files of one name for the same file.
+std::string name_in_memory(const Handle& access) {
+  return fmt::format("in memory {}", access.id());
+}
+
+}  // namespace
+
+File File::in_memory() {
+  const Handle access = core_driver();
+  return made(name_in_memory(access), access.id());
+}
+
+File File::of_image(std::string_view bytes) {
+  silence();
+  const Handle access = core_driver();
+  std::string copy(bytes);  // HDF5 takes a pointer to what it may change
+  check(H5Pset_file_image(access.id(), copy.data(), copy.size()), "H5Pset_file_image");
+  return File(Handle(H5Fopen(name_in_memory(access).c_str(), H5F_ACC_RDONLY, access.id()), H5Fclose,
+                     "H5Fopen"));
 }
 
 std::string_view File::image() const {

@@ -97,7 +97,6 @@ class Dataset : public Object {
   [[nodiscard]] Dims dims() const;
   [[nodiscard]] std::size_t size() const;        // the product of them
   [[nodiscard]] H5T_class_t type_class() const;  // H5T_INTEGER, H5T_FLOAT, H5T_STRING, ...
-  [[nodiscard]] H5D_layout_t layout() const;
   [[nodiscard]] std::size_t element_size() const;  // bytes in the file
   [[nodiscard]] bool is_signed() const;            // of an integer type
   // Whether its elements are stored in other files.
@@ -185,6 +184,8 @@ class File : public Group {
   [[nodiscard]] static bool is_hdf5(const std::filesystem::path& path);      // by its signature
   // A new file, in memory only.
   [[nodiscard]] static File in_memory();
+  // A file of these bytes, in memory, to be read.
+  [[nodiscard]] static File of_image(std::string_view bytes);
 
   // The bytes of a file in memory, as they would be on disk. Valid until the file changes.
   [[nodiscard]] std::string_view image() const;

@@ -3,16 +3,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <climits>
 #include <map>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <system_error>
 #include <utility>
 
 #include "core/error.h"
 #include "record/case_file.h"
-#include "record/collected_cases.h"
+#include "record/console.h"
+#include "record/crash_report.h"
+#include "record/described_types.h"
 #include "record/fits.h"
+#include "record/sealed_file.h"
 #include "record/whole_file.h"
 
 namespace paceline {
@@ -28,39 +33,28 @@ constexpr const char* folder_lost = "the folder of its cases was removed or repl
   throw StoppedError(fmt::format("cannot write {}: {}; {}", path.string(), why, then));
 }
 
-// The files in the order of `ids`, followed by the others, by name.
-std::vector<fs::path> ordered(std::vector<fs::path> files, const std::vector<std::string>& ids) {
-  std::map<std::string, std::size_t> places;
-  for (const std::string& id : ids) places.emplace(id, places.size());
-  const auto place = [&](const fs::path& file) {
-    const auto found = places.find(file.stem().string());
-    return found == places.end() ? places.size() : found->second;
-  };
-  std::stable_sort(files.begin(), files.end(),
-                   [&](const fs::path& a, const fs::path& b) { return place(a) < place(b); });
-  return files;
+// Those of `found` in the order of `ids`, followed by the others.
+std::vector<std::string> ordered(const std::vector<std::string>& ids,
+                                 const std::set<std::string>& found) {
+  std::vector<std::string> all;
+  std::set<std::string> left = found;
+  for (const std::string& id : ids) {
+    if (left.erase(id) > 0) all.push_back(id);
+  }
+  all.insert(all.end(), left.begin(), left.end());
+  return all;
 }
 
-// F.h5 is not replaced if it is no longer `as_found`; nullopt: it may be another one.
-void merge_files(const fs::path& path, const std::optional<FileState>& as_found,
-                 LockedFolder& folder, const std::vector<fs::path>& files, bool complete,
-                 const std::vector<Table>& tables) {
-  if (!files.empty()) {
-    const hdf5::File merged = merged_file(files, complete, tables);
-    if (as_found && state_of(path) != *as_found) {
-      throw_unwritable(
-          path, "another program has written it meanwhile",
-          fmt::format("finished cases are in {}: move the other file away and give --resume",
-                      folder.path().string()));
-    }
-    if (const auto error =
-            write_whole(path, temporary_in(folder.path(), "merged"), merged.image())) {
-      throw_unwritable(
-          path, error.message(),
-          "make room there: finished cases are kept, and --resume continues from them");
-    }
+// A name beside F.h5 that no file and no folder has, as close to F.h5.<id>.damaged as possible.
+fs::path aside_name(const fs::path& path, const std::string& id) {
+  for (int n = 1;; ++n) {
+    const std::string end = n == 1 ? ".damaged" : fmt::format(".damaged.{}", n);
+    std::string name = fmt::format("{}.{}", path.filename().string(), id);
+    name.resize(std::min(name.size(), NAME_MAX - end.size()));
+    fs::path aside = path.parent_path() / (name + end);
+    std::error_code ignored;
+    if (!fs::exists(fs::symlink_status(aside, ignored))) return aside;
   }
-  folder.remove(files);
 }
 
 void remove_file(const fs::path& path) {
@@ -81,8 +75,9 @@ void refuse_existing(const fs::path& path) {
       path.string()));
 }
 
-fs::path writable_path(const fs::path& path, ResultFile::Existing existing) {
-  fs::path target = result_path(path, "--output");
+fs::path writable_path(const fs::path& path, ResultFile::Existing existing,
+                       const std::string& experiment) {
+  fs::path target = result_path(path, experiment.empty() ? "merge" : "--output");
   if (existing == ResultFile::Existing::refuse) refuse_existing(path);
   return target;
 }
@@ -90,7 +85,7 @@ fs::path writable_path(const fs::path& path, ResultFile::Existing existing) {
 }  // namespace
 
 ResultFile::ResultFile(const fs::path& path, Existing existing, const std::string& experiment)
-    : path_(writable_path(path, existing)), folder_(cases_folder(path_)) {
+    : path_(writable_path(path, existing, experiment)), folder_(cases_folder(path_)) {
   if (existing != Existing::replace) as_found_ = state_of(path_);
   const std::vector<fs::path> cases = case_files(folder_.path());
   switch (existing) {
@@ -109,16 +104,58 @@ ResultFile::ResultFile(const fs::path& path, Existing existing, const std::strin
       }
       replaces_ = fs::exists(path_);
       break;
-    case Existing::resume: {
-      CollectedCases found = collect_case_files(path_, folder_.path(), experiment);
-      damaged_ = std::move(found.damaged);
-      newest_run_ = std::move(found.newest_run);
-      fits_ = std::move(found.fits);
-      for (const fs::path& file : case_files(folder_.path())) {
-        sizes_.emplace(file.stem().string(), fs::file_size(file));
-      }
-      break;
+    case Existing::resume: find_cases(experiment); break;
+  }
+}
+
+void ResultFile::find_cases(const std::string& experiment) {
+  std::string expected = experiment;
+  const auto require_experiment = [&](const fs::path& path, const hdf5::File& file) {
+    const std::string found = file.text_attribute("experiment");
+    if (expected.empty()) expected = found;
+    if (found == expected) return;
+    throw UsageError(fmt::format("{}: {} has results of '{}', not of '{}'; {}",
+                                 experiment.empty() ? "merge" : "--resume", path.string(), found,
+                                 expected,
+                                 experiment.empty() ? "move them away" : "name another --output"));
+  };
+  const auto keep = [&](const hdf5::File& file, const std::string& id, KeptCase kept) {
+    const hdf5::Group group = file.group("cases").group(id);
+    kept.status = group.text_attribute("status");
+    newest_run_ = std::max(newest_run_, group.text_attribute("run"));
+    cases_.insert_or_assign(id, std::move(kept));
+  };
+  if (fs::exists(path_)) {
+    const CrashReport report(path_.string());
+    reading(path_, [&] {
+      hdf5::File file = hdf5::File::open(path_);
+      require_schema(file);
+      require_described_types(file);
+      require_experiment(path_, file);
+      for (const std::string& id : case_names(file)) keep(file, id, {});
+      std::vector<Column> summary = read_summary(file);
+      resumed_.emplace(Resumed{std::move(file), std::move(summary)});
+    });
+  }
+  std::vector<fs::path> damaged;
+  for (const fs::path& path : case_files(folder_.path())) {
+    const std::string id = path.stem().string();
+    const std::optional<std::string> bytes = unsealed(path);
+    if (!bytes) {
+      damaged.push_back(path);
+      continue;
     }
+    const hdf5::File file = hdf5::File::of_image(*bytes);
+    require_experiment(path, file);
+    if (file.group("cases").has(id))
+      keep(file, id, {{}, digest(*bytes)});
+    else
+      damaged.push_back(path);
+  }
+  for (const fs::path& path : damaged) {
+    const fs::path aside = aside_name(path_, path.stem().string());
+    fs::rename(path, aside);
+    damaged_.push_back(fmt::format("{} is damaged; it is now {}", path.string(), aside.string()));
   }
 }
 
@@ -126,37 +163,38 @@ fs::path ResultFile::case_path(const std::string& id) const {
   return folder_.path() / (id + ".h5");
 }
 
-bool ResultFile::has(const std::string& id, const Case& factors, Kept kept) const {
-  if (!sizes_.contains(id)) return false;
-  try {
-    const hdf5::File file = open_result_file(case_path(id));
-    const std::string status = file.group("cases").group(id).text_attribute("status");
-    const auto theirs = read_factors(file, id).factors();
-    return (kept == Kept::any || status == "ok" || status == "skipped") &&
-           std::is_permutation(theirs.begin(), theirs.end(), factors.factors().begin(),
-                               factors.factors().end());
-  } catch (const Hdf5Error&) {
-    return false;
-  } catch (const UsageError&) {
-    return false;  // not readable: the case is measured again
+template <class Read>
+auto ResultFile::with_file_of(const std::string& id, const Read& read) const {
+  const std::optional<std::uint64_t> expected = cases_.at(id).digest;
+  if (!expected) {
+    const CrashReport report(path_.string());
+    return reading(path_, [&] { return read(resumed_->file, resumed_->summary); });
   }
+  const std::optional<std::string> bytes = unsealed(case_path(id));
+  if (!bytes || digest(*bytes) != *expected) {
+    throw UsageError(fmt::format("{} was removed or changed", case_path(id).string()));
+  }
+  const hdf5::File file = hdf5::File::of_image(*bytes);
+  return read(file, read_summary(file));
+}
+
+bool ResultFile::has(const std::string& id, Kept kept) const {
+  const auto found = cases_.find(id);
+  if (found == cases_.end()) return false;
+  const std::string& status = found->second.status;
+  return kept == Kept::any || status == "ok" || status == "skipped";
 }
 
 Row ResultFile::row(const std::string& id) const {
-  const fs::path path = case_path(id);
-  Row row = row_of(read_summary(path), 0);
-  const Case factors = read_factors(open_result_file(path), id);  // with flags as such
-  for (Cell& cell : row) {
-    if (factors.has(cell.name)) cell.value = factors.at(cell.name);
-  }
-  return row;
+  return with_file_of(id, [&](const hdf5::File& file, const std::vector<Column>& summary) {
+    return row_of_case(file, summary, id);
+  });
 }
 
 std::vector<Table> ResultFile::tables(const std::string& id,
                                       std::span<const std::string_view> paths) const {
-  const fs::path path = case_path(id);
-  return reading(path, [&] {
-    const hdf5::Group group = open_result_file(path).group("cases/" + id);
+  return with_file_of(id, [&](const hdf5::File& file, const std::vector<Column>& /*summary*/) {
+    const hdf5::Group group = file.group("cases/" + id);
     std::vector<Table> tables;
     for (const std::string_view name : paths) {
       const std::string table(name);
@@ -174,12 +212,13 @@ void ResultFile::write(const CaseRecord& record, const RunInfo& run) {
   }
   const fs::path path = case_path(record.id);
   const hdf5::File file = case_file(record, run);
-  const std::string_view bytes = file.image();
+  const std::string_view image = file.image();
+  const std::string bytes = sealed(image);
   std::string why = folder_lost;
   if (folder_.is_locked()) {
     const auto error = write_whole(path, temporary_in(folder_.path(), record.id), bytes);
     if (!error) {
-      sizes_[record.id] = bytes.size();
+      cases_[record.id] = {std::string(name_of(record.status)), digest(image)};
       if (std::exchange(replaces_, false)) remove_file(path_);
       return;
     }
@@ -202,40 +241,55 @@ std::string ResultFile::merge(const std::vector<std::string>& ids, bool complete
   if (!folder_.is_locked()) {
     throw_unwritable(path_, folder_lost, fmt::format("cases that are left are in {}", folder));
   }
+  std::set<std::string> found;
+  for (const auto& [id, kept] : cases_) found.insert(id);
+  MergedFile merged;
   std::vector<fs::path> files;
   std::vector<std::string> lost;
-  for (const auto& [id, size] : sizes_) {
-    std::error_code gone;
-    const bool intact = fs::file_size(case_path(id), gone) == size;
-    intact ? files.push_back(case_path(id)) : lost.push_back(id);
+  for (const std::string& id : ordered(ids, found)) {
+    try {
+      with_file_of(id, [&](const hdf5::File& file, const std::vector<Column>& summary) {
+        merged.add(file, summary, id);
+      });
+      if (cases_.at(id).digest) files.push_back(case_path(id));
+    } catch (const UsageError&) {
+      if (!cases_.at(id).digest) throw;  // of F.h5, which must not be replaced
+      lost.push_back(id);
+    }
   }
-  std::string why;
-  if (!lost.empty()) {
-    why =
-        fmt::format("{}.h5{} of {} was removed or changed while the sweep ran", lost.front(),
-                    lost.size() == 1 ? "" : fmt::format(" (and {} more)", lost.size() - 1), folder);
-    // F.h5 may be all that is left of these cases.
-    if (fs::exists(path_))
-      throw_unwritable(path_, why, fmt::format("--resume continues from it and {}", folder));
+  std::vector<Table> fits;
+  if (resumed_) fits = reading(path_, [&] { return read_fits(resumed_->file); });
+  if (lost.size() < found.size()) {
+    const hdf5::File whole = merged.finish(complete && lost.empty(), with_earlier(tables, fits));
+    if (as_found_ && state_of(path_) != *as_found_) {
+      throw_unwritable(
+          path_, "another program has written it meanwhile",
+          fmt::format("finished cases are in {}: move the other file away and give --resume",
+                      folder));
+    }
+    if (const auto error =
+            write_whole(path_, temporary_in(folder_.path(), "merged"), whole.image())) {
+      throw_unwritable(
+          path_, error.message(),
+          "make room there: finished cases are kept, and --resume continues from them");
+    }
   }
-  merge_files(path_, as_found_, folder_, ordered(files, ids), complete && lost.empty(),
-              with_earlier(tables, fits_));
-  return lost.empty() ? "" : why + "; --resume measures it again";
+  folder_.remove(files);
+  if (lost.empty()) return "";
+  return fmt::format(
+      "{}.h5{} of {} was removed or changed while the sweep ran; --resume measures it again",
+      lost.front(), lost.size() == 1 ? "" : fmt::format(" (and {} more)", lost.size() - 1), folder);
 }
 
-std::vector<std::string> merge_after_crash(const fs::path& path) {
-  const fs::path file = result_path(path, "merge");  // F.h5 need not exist
-  const fs::path cases = cases_folder(file);
+MergedCases merge_after_crash(const fs::path& path) {
+  const fs::path cases = cases_folder(result_path(path, "merge"));  // F.h5 need not exist
   if (case_files(cases).empty()) {
     throw UsageError(fmt::format("{} {}: there is nothing to merge", cases.string(),
                                  fs::exists(cases) ? "holds no finished case" : "does not exist"));
   }
-  LockedFolder folder(cases);
-  const FileState as_found = state_of(file);
-  const CollectedCases found = collect_case_files(file, folder.path(), "");
-  merge_files(file, as_found, folder, ordered(case_files(folder.path()), found.ids), false,
-              found.fits);
-  return found.damaged;
+  ResultFile results(path, ResultFile::Existing::resume, "");
+  (void)results.merge({}, false);
+  return {results.size(), results.damaged()};
 }
 
 }  // namespace paceline

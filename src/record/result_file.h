@@ -1,9 +1,9 @@
 #pragma once
 // The results of a sweep on disk. While the sweep runs, each case is F.h5.cases/<id>.h5: written
-// under a temporary name, closed, renamed, so that kill -9 loses no finished case and no file needs
-// repair. merge() makes F.h5 of them in the same way and removes the folder. What others have done
-// to the files meanwhile is found and reported; nothing of theirs is replaced, removed or merged.
-// Only rank 0 uses this class.
+// under a temporary name with a digest, closed, renamed, so that kill -9 loses no finished case and
+// no file needs repair. merge() makes F.h5 of them in the same way and removes the folder. What
+// others have done to the files meanwhile is found and reported; nothing of theirs is replaced,
+// removed or merged. Only rank 0 uses this class.
 
 #include <cstdint>
 #include <filesystem>
@@ -16,6 +16,7 @@
 
 #include "record/case_record.h"
 #include "record/environment.h"
+#include "record/hdf5.h"
 #include "record/locked_folder.h"
 #include "record/whole_file.h"
 
@@ -28,19 +29,21 @@ class ResultFile {
 
   // Creates the folder and its parents and takes the lock (flock on F.h5.cases/.lock); waits up to
   // 10 s if another run holds it. Existing::refuse: throws UsageError if F.h5 or finished cases
-  // exist (the message names --resume and --force). resume: keeps finished cases, splits an F.h5
-  // back into case files, and sets aside files that cannot be read (damaged()). replace: deletes
-  // the finished cases now, and F.h5 once the first new case is written. Throws UsageError if the
-  // folder cannot be written, another run keeps the lock, or the name does not end in .h5. Leaves
-  // no folder behind when it throws, and no folder without a case when it is destroyed.
-  // `experiment`: what is measured; throws UsageError if --resume finds cases of another.
+  // exist (the message names --resume and --force). resume: keeps finished cases, those of an F.h5
+  // included, and sets aside case files that are damaged (damaged()). replace: deletes the finished
+  // cases now, and F.h5 once the first new case is written. Throws UsageError if the folder cannot
+  // be written, another run keeps the lock, the name does not end in .h5, or an F.h5 to resume
+  // cannot be read. Leaves no folder behind when it throws, and no folder without a case when it is
+  // destroyed. `experiment`: what is measured; throws UsageError if --resume finds cases of
+  // another. Empty: `paceline merge`, which adds none.
   ResultFile(const std::filesystem::path& path, Existing existing, const std::string& experiment);
 
   enum class Kept : std::uint8_t { finished, any };
-  // Whether there is a case of this id and these factors. Kept::finished: with status `ok` or
-  // `skipped`, since a case that ran out of memory or failed a check is worth another try.
-  [[nodiscard]] bool has(const std::string& id, const Case& factors,
-                         Kept kept = Kept::finished) const;
+  // Whether there is a case of this id, which a digest of its factors ends. Kept::finished: with
+  // status `ok` or `skipped`, since a case that ran out of memory or failed a check is worth
+  // another try.
+  [[nodiscard]] bool has(const std::string& id, Kept kept = Kept::finished) const;
+  [[nodiscard]] std::size_t size() const { return cases_.size(); }
   // The summary row of a case that has() found.
   [[nodiscard]] Row row(const std::string& id) const;
   // The tables of a case at these paths, as far as it has them.
@@ -50,13 +53,13 @@ class ResultFile {
   // one that was locked; the message says where the case was written instead, in a folder for
   // temporary files.
   void write(const CaseRecord& record, const RunInfo& run);
-  // Writes F.h5 from the case files that this run found or wrote, in the order of `ids`, then by
-  // name, and removes them and the folder. Fits of an F.h5 that was resumed stay unless `tables`
+  // Writes F.h5 from the cases that this run found or wrote, in the order of `ids`, then by name,
+  // and removes their files and the folder. Fits of an F.h5 that was resumed stay unless `tables`
   // replaces them. Without a case it writes no F.h5. Returns a line about case files that were
   // removed or changed meanwhile, without which F.h5 is not complete; empty if there are none.
-  // Throws StoppedError and keeps the case files if F.h5 cannot be written, if another program has
-  // written it or replaced the folder, or if it exists and case files are missing. Must be the last
-  // call: it releases the lock. `tables`: those of the whole sweep.
+  // Throws StoppedError and keeps the case files if F.h5 cannot be written, or if another program
+  // has written it or replaced the folder. Must be the last call: it releases the lock. `tables`:
+  // those of the whole sweep.
   std::string merge(const std::vector<std::string>& ids, bool complete,
                     const std::vector<Table>& tables = {});
 
@@ -68,22 +71,40 @@ class ResultFile {
   [[nodiscard]] const std::string& newest_run() const { return newest_run_; }
 
  private:
+  // A merged file whose cases are kept.
+  struct Resumed {
+    hdf5::File file;
+    std::vector<Column> summary;
+  };
+  struct KeptCase {
+    std::string status;
+    std::optional<std::uint64_t> digest = {};  // of its case file; none: F.h5 has the case
+  };
+
   [[nodiscard]] std::filesystem::path case_path(const std::string& id) const;
+  void find_cases(const std::string& experiment);
+  // Returns read(file, its summary) for the file that has the case. Throws UsageError if that file
+  // has changed.
+  template <class Read>
+  auto with_file_of(const std::string& id, const Read& read) const;
 
   std::filesystem::path path_;
   LockedFolder folder_;
-  std::optional<FileState> as_found_;            // F.h5 when it was locked, unless it is replaced
-  std::map<std::string, std::uintmax_t> sizes_;  // of the case files found or written, by id
+  std::optional<FileState> as_found_;  // F.h5 when it was locked, unless it is replaced
+  std::optional<Resumed> resumed_;
+  std::map<std::string, KeptCase> cases_;  // found or written, by id
   std::vector<std::string> damaged_;
   std::string newest_run_;
-  std::vector<Table> fits_;  // of F.h5 before it was resumed
-  bool replaces_ = false;    // an F.h5 that is deleted once a case is written
+  bool replaces_ = false;  // an F.h5 that is deleted once a case is written
 };
 
+struct MergedCases {
+  std::size_t count = 0;
+  std::vector<std::string> damaged;  // a line for each case file that was set aside
+};
 // `paceline merge F.h5`: merge() after a crash, with `complete` false. Takes the lock like a run.
-// An F.h5 that was being resumed keeps the cases that it had. Case files that cannot be read are
-// set aside as F.h5.<id>.damaged; returns a line for each. Throws UsageError if there is no
+// An F.h5 that was being resumed keeps the cases that it had. Throws UsageError if there is no
 // F.h5.cases folder with a case in it.
-[[nodiscard]] std::vector<std::string> merge_after_crash(const std::filesystem::path& path);
+[[nodiscard]] MergedCases merge_after_crash(const std::filesystem::path& path);
 
 }  // namespace paceline

@@ -1,9 +1,7 @@
 """Damaged result files: exit code 2, one line that names the file, and the file is unchanged."""
 
-import re
 import shutil
 import subprocess
-import threading
 from pathlib import Path
 
 import h5py
@@ -11,7 +9,7 @@ import numpy as np
 import pytest
 
 from conftest import command
-from result_files import NOT_TO_FOLLOW
+from result_files import split_into_case_files
 
 ONCE = ("--device", "cpu", "--warmup", 0, "--steps", 1, "--quiet")
 TINY = ("model", "--size", "tiny", *ONCE)
@@ -100,38 +98,13 @@ def test_resume_names_a_value_of_another_type(paceline, tmp_path, whole, name):
     assert path.read_bytes() == bad
     assert [p.name for p in tmp_path.iterdir()] == ["out.h5"]
 
-    path.unlink()
-    (tmp_path / "out.h5.cases").mkdir()
-    (tmp_path / "out.h5.cases" / "b.h5").write_bytes(bad)
-    done = paceline(*TINY, "--context", "8,16,32", "--output", "out.h5", "--resume")
-    assert done.code == 0, done.err
-    assert "it is now out.h5.b.damaged" in done.err
-    assert (tmp_path / "out.h5.b.damaged").read_bytes() == bad
-    with h5py.File(path) as file:
-        assert len(file["cases"]) == 3
-
-
-def test_merge_keeps_the_second_file_of_a_case_aside(paceline, tmp_path, whole):
-    folder = tmp_path / "out.h5.cases"
-    folder.mkdir()
-    for name in ("a.h5", "b.h5"):
-        shutil.copy(whole, folder / name)
-    done = paceline("merge", "out.h5")
-    assert done.code == 0
-    assert "warning: out.h5.cases/b.h5 has a case that out.h5.cases/" in done.err
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.h5", "out.h5.b.damaged"]
-    assert (tmp_path / "out.h5.b.damaged").read_bytes() == whole.read_bytes()
-    with h5py.File(tmp_path / "out.h5") as file, h5py.File(whole) as alone:
-        assert set(file["cases"]) == set(alone["cases"])
-
 
 def test_every_file_that_is_set_aside_has_a_name_of_its_own(paceline, tmp_path, whole):
     folder = tmp_path / "out.h5.cases"
     long = "c" * 250
     (tmp_path / "out.h5.b.damaged.2").mkdir()
     for n in range(3):
-        folder.mkdir()
-        shutil.copy(whole, folder / "a.h5")
+        split_into_case_files(Path(shutil.copy(whole, tmp_path / "out.h5")))
         for name in ("b", long):
             (folder / f"{name}.h5").write_text(f"{n}")
         done = paceline("merge", "out.h5")
@@ -145,46 +118,3 @@ def test_every_file_that_is_set_aside_has_a_name_of_its_own(paceline, tmp_path, 
     assert aside == expected
     with h5py.File(tmp_path / "out.h5") as file, h5py.File(whole) as alone:
         assert set(file["cases"]) == set(alone["cases"])
-
-
-@pytest.mark.parametrize(("more", "says"), NOT_TO_FOLLOW)
-def test_what_hdf5_should_not_follow_is_refused(paceline, tmp_path, whole, more, says):
-    path = Path(shutil.copy(whole, tmp_path / "bad.h5"))
-    with h5py.File(path, "a") as file:
-        more(file)
-    refused = paceline(*TINY, "--context", 32, "--output", "bad.h5", "--resume")
-    assert (refused.code, says in refused.message) == (2, True), refused.err
-
-
-def test_the_reading_of_a_large_file_is_announced(paceline, tmp_path, whole):
-    path = tmp_path / "large.h5"
-    shutil.copy(whole, path)
-    resume = (*TINY, "--context", "8,16", "--output", "large.h5", "--resume")
-    assert "reading" not in paceline(*resume).err
-    with h5py.File(path, "a") as file:
-        file["notes"] = np.zeros(21_000_000, np.uint8)
-    done = paceline(*resume)
-    assert done.code == 0, done.err
-    assert re.findall(r"^reading large.h5 \(21.\d MB\)$", done.err, re.M)
-
-
-def test_a_file_that_changes_while_it_is_read_is_refused(paceline, tmp_path, whole):
-    path = tmp_path / "live.h5"
-    shutil.copy(whole, path)
-    done = threading.Event()
-
-    def keep_writing():
-        with path.open("ab") as file:
-            while not done.wait(0.001):
-                file.write(b"\0")
-                file.flush()
-
-    writer = threading.Thread(target=keep_writing)
-    writer.start()
-    try:
-        refused = paceline(*TINY, "--output", "live.h5", "--resume")
-        assert refused.code == 2, refused.err
-        assert "live.h5 changed while it was read" in refused.message
-    finally:
-        done.set()
-        writer.join()

@@ -1,6 +1,5 @@
 """Some seeds of tests/fuzz/files.py, and regression tests of what other seeds have found."""
 
-import os
 import shutil
 import subprocess
 import sys
@@ -9,6 +8,7 @@ import h5py
 import pytest
 
 from conftest import ROOT, command
+from result_files import split_into_case_files
 
 PROGRAM = ROOT / "tests" / "fuzz" / "files.py"
 TINY = ("model", "--size", "tiny", "--device", "cpu", "--warmup", 0, "--steps", 1, "--quiet")
@@ -30,31 +30,18 @@ def test_damaged_files_end_in_one_line():
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_merge_sets_a_damaged_case_aside(paceline, tmp_path, whole):
-    folder = tmp_path / "out.h5.cases"
-    folder.mkdir()
-    for name in ("a.h5", "b.h5"):
-        shutil.copy(whole, folder / name)
-    with h5py.File(folder / "b.h5", "a") as file:
-        file["more"] = h5py.ExternalLink("other.h5", "/")
+def test_merge_sets_a_damaged_case_aside(paceline, tmp_path):
+    assert paceline(*TINY, "--context", "8,16", "--output", "out.h5").code == 0
+    _, changed = split_into_case_files(tmp_path / "out.h5")
+    with h5py.File(changed, "a") as file:
+        file.attrs["more"] = 1
     done = paceline("merge", "out.h5")
     assert done.code == 0
-    assert "warning: out.h5.cases/b.h5 has links to other files" in done.err
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.h5", "out.h5.b.damaged"]
+    aside = f"out.h5.{changed.stem}.damaged"
+    assert f"warning: out.h5.cases/{changed.name} is damaged; it is now {aside}" in done.err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.h5", aside]
     with h5py.File(tmp_path / "out.h5") as file:
         assert len(file["cases"]) == 1
-
-
-def test_merge_sets_a_case_with_a_damaged_root_aside(paceline, tmp_path, whole):
-    folder = tmp_path / "out.h5.cases"
-    folder.mkdir()
-    shutil.copy(whole, folder / "a.h5")
-    with h5py.File(folder / "a.h5", "a") as file:
-        file.attrs["created"] = [0.0, 0.0]
-    done = paceline("merge", "out.h5")
-    assert done.code == 2
-    assert "cannot read out.h5.cases/a.h5: attribute 'created'" in done.err
-    assert [path.name for path in tmp_path.iterdir()] == ["out.h5.a.damaged"]
 
 
 def test_merge_of_damaged_cases_alone_is_an_error(paceline, tmp_path):
@@ -64,36 +51,6 @@ def test_merge_of_damaged_cases_alone_is_an_error(paceline, tmp_path):
     assert done.code == 2
     assert "out.h5: none of its cases can be read" in done.message
     assert [path.name for path in tmp_path.iterdir()] == ["out.h5.a.damaged"]
-
-
-# A library that notes the threads of the process that reads foreign files.
-SPY = """
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-__attribute__((constructor)) static void note(int argc, char** argv) {
-  if (argc < 2 || strncmp(argv[1], "--read-", 7) != 0) return;
-  FILE* file = fopen(getenv("NOTES"), "w");
-  fprintf(file, "%s %s", getenv("OPENBLAS_NUM_THREADS"), getenv("OMP_NUM_THREADS"));
-  fclose(file);
-}
-"""
-
-
-def test_the_process_that_reads_foreign_files_starts_no_threads(tmp_path, whole):
-    """Their stacks count against its memory limit: on 64 cores, good files were refused."""
-    out = shutil.copy(whole, tmp_path / "out.h5")
-    (tmp_path / "spy.c").write_text(SPY)
-    subprocess.run(
-        ["cc", "-shared", "-fPIC", "-o", "spy.so", "spy.c"], cwd=tmp_path, timeout=60, check=True
-    )
-    spied = {"LD_PRELOAD": str(tmp_path / "spy.so"), "NOTES": str(tmp_path / "notes")}
-    threads = {"OPENBLAS_NUM_THREADS": "64", "OMP_NUM_THREADS": "64"}
-    subprocess.run(
-        command(0, *TINY, "--context", 8, "--output", out, "--resume"),
-        env=os.environ | threads | spied, capture_output=True, timeout=60, check=True,
-    )  # fmt: skip
-    assert (tmp_path / "notes").read_text() == "1 1"
 
 
 @pytest.mark.parametrize("name", ["..", "a\nb", "\x1b[31m", "x" * 300, "-rf", ".hidden"])

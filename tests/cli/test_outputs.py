@@ -10,7 +10,7 @@ import h5py
 import pytest
 
 from conftest import BUILD, PROGRAM, command
-from result_files import summary
+from result_files import split_into_case_files, summary
 
 TINY = (
     "model", "--size", "tiny", "--context", "8", "--batch-size", "2", "--threads", "1",
@@ -21,32 +21,32 @@ SUMS = ("precision", "--study", "accumulation", "--arithmetic", "fp32", "--quiet
 
 def test_cases_of_two_experiments_are_not_mixed(paceline, tmp_path):
     """By --resume of a sweep that was killed, or by merge."""
-    folder = tmp_path / "m.h5.cases"
-    folder.mkdir()
-    for args, name in ((TINY, "one"), (SUMS, "two")):
+    for args, name in ((TINY, "m"), (SUMS, "other")):
         assert paceline(*args, "--output", f"{name}.h5").code == 0
-    shutil.copy(tmp_path / "one.h5", folder / "one.h5")
+    (model,) = split_into_case_files(tmp_path / "m.h5")
     done = paceline(*SUMS, "--output", "m.h5", "--resume")
     assert done.code == 2
     assert done.message == (
-        "paceline: --resume: m.h5 has results of 'model', not of 'precision'; name another --output"
+        f"paceline: --resume: m.h5.cases/{model.name} has results of 'model', not of 'precision'; "
+        "name another --output"
     )
-    assert [file.name for file in folder.glob("*.h5")] == ["one.h5"]
-    shutil.copy(tmp_path / "two.h5", folder / "two.h5")
-    (folder / "three.h5").write_bytes(b"damaged")
-    before = {file: file.read_bytes() for file in folder.glob("*.h5")}
+    for other in split_into_case_files(tmp_path / "other.h5"):
+        shutil.copy(other, model.parent)
+    (model.parent / "damaged.h5").write_bytes(b"damaged")
+    before = {file: file.read_bytes() for file in model.parent.glob("*.h5")}
     done = paceline("merge", "m.h5")
     assert done.code == 2
-    assert done.message == (
-        "paceline: m.h5.cases/one.h5 has results of 'model' and m.h5.cases/two.h5 of 'precision': "
-        "move one of them away"
+    assert re.fullmatch(
+        r"paceline: merge: m\.h5\.cases/\S+ has results of 'precision', not of 'model'; "
+        "move them away",
+        done.message,
     )
-    assert {file: file.read_bytes() for file in folder.glob("*.h5")} == before
+    assert {file: file.read_bytes() for file in model.parent.glob("*.h5")} == before
     assert not list(tmp_path.glob("*.damaged"))
-    (folder / "two.h5").unlink()
+    for file in before.keys() - {model}:
+        file.unlink()
     merged = paceline("merge", "m.h5")
-    assert merged.code == 0
-    assert re.fullmatch(r"m\.h5: \d cases?; --resume continues the sweep\n", merged.out)
+    assert (merged.code, merged.out) == (0, "m.h5: 1 case; --resume continues the sweep\n")
     assert len(summary(tmp_path / "m.h5")["case"]) == 1
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from conftest import command
-from result_files import KILLED, WITHOUT_LOCKS, rows
+from result_files import KILLED, WITHOUT_LOCKS, rows, split_into_case_files
 
 ONCE = ("--device", "cpu", "--threads", 1, "--warmup", 0, "--steps", 1, "--quiet")
 TINY = ("model", "--size", "tiny", "--vocab", 100, "--context", 8, *ONCE)
@@ -73,8 +73,7 @@ def test_a_file_system_without_locks(paceline, tmp_path, made, without_locks):
     assert done.code == 0, done.err
     warnings = [text for text in done.err.splitlines() if text.startswith("warning: ")]
     assert [text.split()[1] for text in warnings] == ["out.h5.cases", "weights.h5", "tokens.h5"]
-    (tmp_path / "out.h5.cases").mkdir()
-    (tmp_path / "out.h5").rename(tmp_path / "out.h5.cases" / "both.h5")
+    split_into_case_files(tmp_path / "out.h5")
     merged = paceline("merge", "out.h5", env=without_locks)
     assert merged.code == 0, merged.err
     resumed = paceline(*line, "--context", "2,4", "--resume", ranks=2, env=without_locks)

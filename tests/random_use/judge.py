@@ -18,6 +18,7 @@ from random_use.lines import Use
 from random_use.options import Generator
 from random_use.rows import Insane, check_file, reasons, statuses
 from random_use.runs import FAULT, HUNG, Done, check_refusal, names_in, require, run
+from result_files import split_into_case_files
 
 FAILED_CHECK, STOPPED = 4, 6  # exit codes
 UNPRINTED = "standard output cannot be written"
@@ -169,8 +170,7 @@ def follow_up(use: Use, folder: Path, chance: random.Random) -> None:
     elif kind == "merge":
         check_refusal(run(folder, command(0, "merge", "out.h5")), r"out\.h5")
     else:
-        (folder / "out.h5.cases").mkdir()
-        (folder / "out.h5").rename(folder / "out.h5.cases" / "one.h5")
+        split_into_case_files(folder / "out.h5")
         done = run(folder, command(0, "merge", "out.h5"))
         require(done.code == 0, f"merge code {done.code}: {done.ours()}")
         check_file(folder / "out.h5", use, complete=False)

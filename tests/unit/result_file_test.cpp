@@ -72,9 +72,7 @@ TEST_F(ResultFileTest, ACaseFileIsSchema2) {
   EXPECT_EQ(file.dataset("summary/step_median_s").read<double>(), std::vector<double>{0.5});
   EXPECT_EQ(file.dataset("summary/tokens_per_s").text_attribute("unit"), "1/s");
 
-  const Case factors = read_factors(file, record.id);
-  EXPECT_EQ(factors.factors().size(), 4U);  // only the factors of the record
-  EXPECT_TRUE(results.has(record.id, record.factors));
+  EXPECT_TRUE(results.has(record.id));
 }
 
 TEST_F(ResultFileTest, MergeMakesOneFileAndRemovesTheFolder) {
@@ -280,27 +278,6 @@ TEST_F(ResultFileTest, ASecondRunWaitsForOneThatIsBeingKilled) {
   EXPECT_EQ(case_files(folder()).size(), 1U);
   waitpid(child, nullptr, 0);
   waitpid(killer, nullptr, 0);
-}
-
-TEST_F(ResultFileTest, SummaryRefusesOtherFiles) {
-  EXPECT_THROW((void)read_summary(path()), UsageError);
-  {
-    hdf5::File file = hdf5::File::create(path());
-    file.set_attribute("schema", std::string("paceline"));
-    file.set_attribute("schema_version", std::int64_t{2});
-    file.close();
-  }
-  EXPECT_THROW((void)read_summary(path()), UsageError);
-  {
-    hdf5::File file = hdf5::File::create(path());
-    file.set_attribute("schema", std::string("paceline"));
-    file.set_attribute("schema_version", std::int64_t{2});
-    const hdf5::Group summary = file.make_group("summary");
-    summary.write("a", std::vector<double>{1, 2});
-    summary.write("b", std::vector<double>{1});
-    file.close();
-  }
-  EXPECT_THROW((void)read_summary(path()), UsageError);
 }
 
 }  // namespace

@@ -16,6 +16,13 @@
 
 namespace paceline {
 
+inline hdf5::File open_result_file(const std::filesystem::path& path) {
+  return hdf5::File::open(path);
+}
+inline std::vector<Column> read_summary(const std::filesystem::path& path) {
+  return read_summary(hdf5::File::open(path));
+}
+
 class ResultFiles : public testing::Test {
  protected:
   [[nodiscard]] std::filesystem::path root() const { return temp_.path(); }

@@ -25,10 +25,10 @@ TEST_F(ResumeTest, SplitsAndMergesWithoutLoss) {
   {
     ResultFile results(path(), Existing::resume, "model");
     EXPECT_TRUE(fs::exists(path()));  // kept until the merge replaces it
-    EXPECT_TRUE(results.has(a.id, a.factors));
-    EXPECT_FALSE(results.has(b.id, b.factors));  // oom cases are measured again
+    EXPECT_TRUE(results.has(a.id));
+    EXPECT_FALSE(results.has(b.id));  // oom cases are measured again
     const CaseRecord c = make_record(512, {3, 4});
-    EXPECT_FALSE(results.has(c.id, c.factors));
+    EXPECT_FALSE(results.has(c.id));
     results.write(c, make_run());
     results.merge({a.id, b.id, c.id}, true);
   }
@@ -91,44 +91,6 @@ TEST_F(ResumeTest, EveryCaseKeepsTheRunThatMeasuredIt) {
   }
 }
 
-// A file of the first form of schema version 2, without /runs.
-TEST_F(ResumeTest, AFileWithoutRunsGetsOne) {
-  const CaseRecord old = make_record(1, {1});
-  {
-    const hdf5::File file = hdf5::File::create(path());
-    for (const auto& [name, value] :
-         std::vector<std::pair<std::string, std::string>>{{"schema", "paceline"},
-                                                          {"software_version", "abc"},
-                                                          {"created", "2026-11-21T02:05:31Z"},
-                                                          {"command", "old"},
-                                                          {"experiment", "model"}}) {
-      file.set_attribute(name, value);
-    }
-    file.set_attribute("schema_version", std::int64_t{2});
-    file.make_group("environment").set_attribute("NCCL_DEBUG", std::string("TRACE"));
-    file.make_group("ranks").write("host", std::vector<std::string>{"node0"});
-    const hdf5::Group c = file.make_group("cases/" + old.id);
-    for (const auto& [name, value] : old.factors.factors()) c.set_attribute(name, value);
-    c.set_attribute("status", std::string("ok"));
-    const hdf5::Group summary = file.make_group("summary");
-    summary.write("case", std::vector<std::string>{old.id});
-    summary.write("peak_bytes", std::vector<double>{5});
-  }
-  const CaseRecord added = make_record(2, {1});
-  {
-    ResultFile results(path(), Existing::resume, "model");
-    EXPECT_TRUE(results.has(old.id, old.factors));
-    results.write(added, make_run());
-    results.merge({old.id, added.id}, true);
-  }
-  const hdf5::File file = open_result_file(path());
-  EXPECT_EQ(run_of(file, old.id), (RunOfCase{"old", "TRACE", {"node0"}}));
-  EXPECT_EQ(file.text_attribute("command"), "paceline model --size small");
-  EXPECT_EQ(values<std::string>(read_summary(path()), "run"),
-            (std::vector<std::string>{"20261121T020531Z", "20261124T150639.123Z"}));
-  EXPECT_NE(file.dataset("summary/peak_bytes").text_attribute("description"), "");
-}
-
 TEST_F(ResumeTest, TheNewestRunIsTheLastAlsoIfTheClockWasSetBack) {
   std::vector<CaseRecord> records;
   std::vector<std::string> ids;
@@ -148,29 +110,6 @@ TEST_F(ResumeTest, TheNewestRunIsTheLastAlsoIfTheClockWasSetBack) {
                                            "20261124T190000.000Z++"}));
 }
 
-TEST_F(ResumeTest, MatchesByEveryFactor) {
-  const CaseRecord record = rich_record();
-  make_file({record});
-  const ResultFile results(path(), Existing::resume, "model");
-  EXPECT_TRUE(results.has(record.id, record.factors));
-  Case reordered;  // the order of factors does not matter
-  reordered.set("deterministic", true);
-  reordered.set("lr", 0.001);
-  reordered.set("context", std::int64_t{128});
-  reordered.set("size", std::string("small"));
-  EXPECT_TRUE(results.has(record.id, reordered));
-  Case other = record.factors;
-  other.set("lr", 0.002);
-  EXPECT_FALSE(results.has(record.id, other));
-  other = record.factors;
-  other.set("eps", 1e-8);
-  EXPECT_FALSE(results.has(record.id, other));
-  other = {};
-  other.set("size", std::string("small"));
-  EXPECT_FALSE(results.has(record.id, other));
-  EXPECT_FALSE(results.has("another", record.factors));
-}
-
 TEST_F(ResumeTest, KeepsOnlyOkAndSkippedCases) {
   for (const Status status :
        {Status::ok, Status::skipped, Status::oom, Status::diverged, Status::mismatch}) {
@@ -178,8 +117,7 @@ TEST_F(ResumeTest, KeepsOnlyOkAndSkippedCases) {
     record.status = status;
     make_file({record});
     const ResultFile results(path(), Existing::resume, "model");
-    EXPECT_EQ(results.has(record.id, record.factors),
-              status == Status::ok || status == Status::skipped)
+    EXPECT_EQ(results.has(record.id), status == Status::ok || status == Status::skipped)
         << name_of(status);
   }
 }
@@ -189,34 +127,59 @@ TEST_F(ResumeTest, MeasuresUnreadableCasesAgain) {
   fs::create_directories(folder());
   std::ofstream(folder() / (record.id + ".h5")) << "torn";
   ResultFile results(path(), Existing::resume, "model");
-  EXPECT_FALSE(results.has(record.id, record.factors));
+  EXPECT_FALSE(results.has(record.id));
   results.write(record, make_run());
-  EXPECT_TRUE(results.has(record.id, record.factors));
+  EXPECT_TRUE(results.has(record.id));
   results.merge({record.id}, true);
   EXPECT_EQ(contexts().size(), 1U);
 }
 
-TEST_F(ResumeTest, RefusesOtherFilesAndNewerSchemas) {
+TEST_F(ResumeTest, RefusesOtherFilesAndOtherSchemas) {
+  const auto refusal = [&] {
+    return message_of([&] { ResultFile(path(), Existing::resume, "model"); });
+  };
+  const std::string cannot = "cannot read " + path().string() + ": ";
   std::ofstream(path()) << "no results";
-  EXPECT_NE(message_of([&] { ResultFile(path(), Existing::resume, "model"); }).find("cannot read"),
-            std::string::npos);
-  {
-    hdf5::File other = hdf5::File::create(path());
-    other.close();
-  }
-  EXPECT_EQ(message_of([&] { ResultFile(path(), Existing::resume, "model"); }),
-            path().string() + " is not a paceline result file");
+  EXPECT_TRUE(refusal().starts_with(cannot));
+  hdf5::File::create(path()).close();
+  EXPECT_EQ(refusal(), cannot + "it is not a result file");
   for (const std::int64_t version : {1, 3}) {
     hdf5::File other = hdf5::File::create(path());
     other.set_attribute("schema", std::string("paceline"));
     other.set_attribute("schema_version", version);
     other.close();
-    EXPECT_EQ(message_of([&] { ResultFile(path(), Existing::resume, "model"); }),
-              path().string() + " has schema version " + std::to_string(version) +
-                  "; this program reads 2 alone, paceline-analysis older ones too");
+    EXPECT_EQ(refusal(), cannot + "it is from another version of paceline; name another --output");
   }
   EXPECT_TRUE(fs::exists(path()));
   EXPECT_FALSE(fs::exists(folder()));
+}
+
+// A case file is used as it was written, or set aside: whatever byte changed, and wherever it ends.
+TEST_F(ResumeTest, DamagedCaseFilesAreSetAside) {
+  const CaseRecord record = make_record(128, {1});
+  { ResultFile(path(), Existing::refuse, "model").write(record, make_run()); }
+  const fs::path file = folder() / (record.id + ".h5");
+  std::string whole;
+  {
+    std::ifstream in(file, std::ios::binary);
+    whole.assign(std::istreambuf_iterator<char>(in), {});
+  }
+  for (std::size_t i = 0; i < whole.size(); i += whole.size() / 50) {
+    for (const bool flips : {true, false}) {
+      std::string damaged = flips ? whole : whole.substr(0, i);
+      if (flips) damaged[i] = static_cast<char>(damaged[i] ^ 1);
+      std::ofstream(file, std::ios::binary) << damaged;
+      const ResultFile results(path(), Existing::resume, "model");
+      EXPECT_FALSE(results.has(record.id));
+      const fs::path aside = path().string() + "." + record.id + ".damaged";
+      EXPECT_EQ(results.damaged(), std::vector<std::string>{
+                                       file.string() + " is damaged; it is now " + aside.string()});
+      EXPECT_TRUE(fs::remove(aside));
+      fs::create_directories(folder());
+    }
+  }
+  std::ofstream(file, std::ios::binary) << whole;
+  EXPECT_TRUE(ResultFile(path(), Existing::resume, "model").has(record.id));
 }
 
 TEST_F(ResumeTest, NewerCasesWinOverThoseOfTheFile) {

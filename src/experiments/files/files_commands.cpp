@@ -22,15 +22,14 @@ class MergeCommand final : public Command {
   [[nodiscard]] bool measures() const override { return false; }
   void declare(OptionParser& p) override { p.file(file_, "the result file to rebuild"); }
   [[nodiscard]] ExitCode run(World* /*world*/, const std::string& /*line*/) override {
-    for (const std::string& damage : merge_after_crash(file_)) {
-      write_to(stderr, "warning: {}\n", damage);
-    }
-    if (!std::filesystem::exists(file_)) {
+    const MergedCases merged = merge_after_crash(file_);
+    for (const std::string& damage : merged.damaged) write_to(stderr, "warning: {}\n", damage);
+    if (merged.count == 0) {
       throw UsageError(
           fmt::format("{}: none of its cases can be read: there is nothing to merge", file_));
     }
-    const std::size_t cases = length_of(read_summary(file_).front());
-    write_out("{}: {} case{}; --resume continues the sweep\n", file_, cases, cases == 1 ? "" : "s");
+    write_out("{}: {} case{}; --resume continues the sweep\n", file_, merged.count,
+              merged.count == 1 ? "" : "s");
     return ExitCode::done;
   }
 
