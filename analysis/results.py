@@ -48,7 +48,7 @@ CASE_TABLES = (
 )  # fmt: skip
 # Tables of a file, beside /summary.
 FILE_TABLES = (
-    "speed_up", "fit", "fit_residuals", "predict", "warmup", "recompute", "profile/forward",
+    "speed_up", "fit", "fit_residuals", "predict", "recompute", "profile/forward",
     "profile/costliest", "profile/products", "profile/softmax", "dtypes",
 )  # fmt: skip
 

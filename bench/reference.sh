@@ -8,7 +8,9 @@ PACELINE_RESULTS=${PACELINE_RESULTS:-results/new}
 . "$(dirname "$0")/runs.sh"
 
 run model-sizes 1 model --preset sizes
-run model-warmup 1 model --preset warmup
+for size in small medium large xl 2.7b; do
+  run "model-warmup-$size" 1 model --preset warmup --size "$size"
+done
 run model-precision 1 model --preset precision
 run model-memory 1 model --preset memory --memory-timeline no
 run model-memory-timeline 1 model --preset memory --context 512 --precision fp32

@@ -19,7 +19,6 @@
 #include "harness/error_report.h"
 #include "harness/launch.h"
 #include "harness/lone_world.h"
-#include "harness/run_processes.h"
 #include "harness/stop_signal.h"
 #include "mpi/mpi_world.h"
 #include "record/environment.h"
@@ -100,10 +99,6 @@ int run_program(int argc, char** argv) {
   try {
     parsed = parse_command_line(argc, argv);
     if (!measures(parsed)) return static_cast<int>(print_or_read_files(parsed));
-    if (parsed.command->separates_runs() && !launched_processes()) {
-      if (!run_process()) return run_in_processes(parsed, argv);
-      stop_with_parent();
-    }
   } catch (const Error& error) {
     return report_once(error);
   } catch (const std::exception& error) {

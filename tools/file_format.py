@@ -15,7 +15,7 @@ ATTRIBUTES = " attributes"
 # Groups at the root; all others are in the group of a case.
 OF_FILE = (
     "/", "runs/<run>", "environment", "ranks", "summary", "fit", "fit_residuals", "speed_up",
-    "predict", "recompute", "warmup", "dtypes",
+    "predict", "recompute", "dtypes",
 )  # fmt: skip
 
 HEAD = """# The result file

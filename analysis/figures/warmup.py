@@ -14,6 +14,7 @@ from ..formatting import case_label, figure, text
 from ..layout import Panel, Sheet, panels_of, time_unit
 from ..result_file import Samples
 from ..results import Results
+from ..tables.warmup import longest_of_each_run
 
 PHASE = "step"
 # Above this many cases all cells share one axis, of multiples of each case's median.
@@ -85,17 +86,6 @@ def has_warmup(samples: Samples) -> bool:
 def all_steps(samples: Samples) -> np.ndarray:
     """Seconds [rank, step] of every step from the first on."""
     return np.concatenate([samples.warmup[PHASE], samples.measured[PHASE]], axis=1)
-
-
-def longest_of_each_run(results: Results) -> Results:
-    """Cases that differ only in warm-up are parts of one series of steps: the one with the longest
-    warm-up represents all."""
-    if "warmup" not in results.varying:
-        return results
-    others = [name for name in results.factors if name != "warmup"]
-    by_warmup = results.frame.reset_index(drop=True).sort_values("warmup", kind="stable")
-    kept = sorted(by_warmup.drop_duplicates(others, keep="last").index)
-    return results.only(kept)
 
 
 def draw(results: Results) -> Figure | None:

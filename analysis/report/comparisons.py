@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 
+from ..tables import warmup as warmup_table
 from . import closed_forms
 from .facts import Case, first, matching
 from .method import without
@@ -84,17 +85,13 @@ def is_cold(case: Case) -> bool:
 
 
 def from_cold(case: Case, warmup_steps: int) -> Ours | None:
-    samples = case.results.samples[case.row]
     values, spread = {}, {}
     for phase in TWO:
-        parts = [table[phase] for table in (samples.warmup, samples.measured) if phase in table]
-        if not parts:
+        samples = case.results.samples[case.row]
+        seconds = warmup_table.from_cold(samples, phase, warmup_steps, STEPS)
+        if seconds is None:
             return None
-        steps = np.concatenate([part.max(axis=0) for part in parts])
-        chosen = steps[warmup_steps : warmup_steps + STEPS] * 1e3
-        if len(chosen) < STEPS:
-            return None
-        values[phase], spread[phase] = chosen.mean(), chosen.std(ddof=1)
+        values[phase], spread[phase] = 1e3 * seconds.mean(), 1e3 * seconds.std(ddof=1)
     return Ours(values, case.hardware, spread)
 
 

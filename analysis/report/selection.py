@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from ..result_file import stem
 from ..results import Results
-from ..tables import cases
+from ..tables import cases, warmup
 from ..tables.spread import Spread
 from ..tables.table import Table
 from .section import narrowed
@@ -43,11 +43,7 @@ def is_compile(results: Results) -> bool:
 
 def is_cold(results: Results) -> bool:
     """Whether every case's warm-up begins with the first step of a process."""
-    alone = len(results.frame) == 1
-    asked = results.constant.get("cold_start") == "true"
-    return is_model(results) and (
-        alone or asked or any("preset warmup" in run.command for run in results.runs)
-    )
+    return is_model(results) and (len(results.frame) == 1 or warmup.is_study(results))
 
 
 def is_timing(results: Results) -> bool:

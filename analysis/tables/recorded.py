@@ -17,7 +17,6 @@ TITLES = {
         "Overhead by bucket size",
         "Predicted: n latency + s / (n bandwidth), n buckets of s bytes in all.",
     ),
-    "warmup": ("Warm-up", "Cases that one run serves, which differ in warm-up alone."),
     "recompute": ("Recomputation", "What keeps the least memory, and what is the fastest."),
     "profile/forward": ("The forward pass by three clocks", "On rank 0."),
     "profile/costliest": ("The costliest kernels", "On rank 0."),

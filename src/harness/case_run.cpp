@@ -44,58 +44,6 @@ std::function<void(bool warmup, int done, int total)> shown_on(Progress& progres
   };
 }
 
-// The repetitions of a run, shared by all its cases.
-struct Series {
-  Samples samples;        // its warm-up begins with the cold repetitions
-  std::size_t uncounted;  // the first repetitions, neither warm-up nor measured in any case
-  std::size_t measured;   // measured repetitions of each case
-
-  [[nodiscard]] Samples of_case(int warmup) const {
-    return samples.split(uncounted + static_cast<std::size_t>(warmup), measured);
-  }
-};
-
-Series take_series(World& world, CaseRun& run, const SamplerConfig& sampling,
-                   const Warmups& warmups, Progress& progress) {
-  Repetitions first = run.cold_repetitions();
-  const int cold = warmups.from_cold ? static_cast<int>(first.count()) : 0;
-  const int most = *std::max_element(warmups.counts.begin(), warmups.counts.end());
-  const int measured_cold = std::max(0, cold - most);
-  SamplerConfig rest = sampling;
-  rest.warmup = std::max(0, most - cold);
-  rest.steps = std::max(1, sampling.steps - measured_cold);
-  const SamplerHooks hooks{.repetition = [&] { return run.repetition(); },
-                           .stop_requested = StopSignal::requested,
-                           .progress = shown_on(progress, rest)};
-  Samples samples = take_samples(world, rest, run.phases(), hooks);
-  first.append(samples.warmup);
-  samples.warmup = std::move(first);
-  const std::size_t counted = static_cast<std::size_t>(std::max(most, cold));
-  const std::size_t uncounted = samples.warmup.count() - counted;
-  const std::size_t taken = samples.measured.count();
-  const std::size_t measured = std::min(taken + static_cast<std::size_t>(measured_cold),
-                                        std::max(taken, static_cast<std::size_t>(sampling.steps)));
-  return {.samples = std::move(samples), .uncounted = uncounted, .measured = measured};
-}
-
-// Collective: adds the run's tables and profile, the same to the records of all its cases.
-void add_run(std::vector<CaseRecord>& records, World& world, Device& device, CaseRun& run,
-             int profiled_steps, Progress& progress) {
-  CaseRecord& first = records.front();
-  const auto tables = static_cast<std::ptrdiff_t>(first.tables.size());
-  const auto columns = static_cast<std::ptrdiff_t>(first.summary.size());
-  run.add_to(first);
-  if (profiled_steps > 0) add_profile(first, world, device, run, profiled_steps, progress);
-  for (auto other = records.begin() + 1; other != records.end(); ++other) {
-    other->tables.insert(other->tables.end(), first.tables.begin() + tables, first.tables.end());
-    other->summary.insert(other->summary.end(), first.summary.begin() + columns,
-                          first.summary.end());
-    other->status = first.status;
-    other->reason = first.reason;
-  }
-  for (CaseRecord& record : records) add_host_seconds(record, run.host_phases());
-}
-
 struct Oversized : std::exception {
   explicit Oversized(std::size_t bytes) : limit(bytes) {}
   std::size_t limit;  // bytes that the device has
@@ -136,13 +84,6 @@ std::string oom_reason(const Prediction& predicted, const std::string& failure,
 
 CaseRecord measure_case(World& world, Device& device, CaseRun& run, const SamplerConfig& sampling,
                         const Prediction& predicted, Progress& progress) {
-  return measure_cases(world, device, run, sampling, {{sampling.warmup}}, predicted, progress)
-      .front();
-}
-
-std::vector<CaseRecord> measure_cases(World& world, Device& device, CaseRun& run,
-                                      const SamplerConfig& sampling, const Warmups& warmups,
-                                      const Prediction& predicted, Progress& progress) {
   device.trim();  // memory of the previous case
   const Conditions conditions(device);
   CaseRecord refused;
@@ -158,31 +99,30 @@ std::vector<CaseRecord> measure_cases(World& world, Device& device, CaseRun& run
       !fits_in_memory(world, refused, predicted, [&] { run.agree(); }) ||
       !fits_in_memory(world, refused, predicted, [&] { run.connect(); }) ||
       !fits_in_memory(world, refused, predicted, start)) {
-    return std::vector<CaseRecord>(warmups.counts.size(), refused);
+    return refused;
   }
-  const Series series = take_series(world, run, sampling, warmups, progress);
-  std::vector<CaseRecord> records;
-  for (const int warmup : warmups.counts) {
-    const Samples samples = series.of_case(warmup);
-    CaseRecord& record = records.emplace_back();
-    add_samples(record, world, samples, run);
-    conditions.add_to(record, world, samples);
-  }
-  add_run(records, world, device, run, sampling.profile, progress);
-  const std::size_t cold = run.cold_repetitions().count();
-  for (std::size_t i = 0; i < records.size(); ++i) {
-    CaseRecord& record = records[i];
-    if (world.rank() == 0) {
-      for (Warning& warning : timing_warnings(record, world, device.info())) {
-        record.warnings.push_back(std::move(warning));
-      }
+  Repetitions from_cold = run.cold_repetitions();
+  Samples samples = take_samples(world, sampling, run.phases(),
+                                 {.repetition = [&] { return run.repetition(); },
+                                  .stop_requested = StopSignal::requested,
+                                  .progress = shown_on(progress, sampling)});
+  const std::size_t warmups = samples.warmup.count();
+  from_cold.append(samples.warmup);
+  samples.warmup = std::move(from_cold);
+  CaseRecord record;
+  add_samples(record, world, samples, run);
+  conditions.add_to(record, world, samples);
+  run.add_to(record);
+  if (sampling.profile > 0) add_profile(record, world, device, run, sampling.profile, progress);
+  add_host_seconds(record, run.host_phases());
+  if (world.rank() == 0) {
+    for (Warning& warning : timing_warnings(record, world, device.info())) {
+      record.warnings.push_back(std::move(warning));
     }
-    const std::size_t first = series.uncounted + static_cast<std::size_t>(warmups.counts[i]);
-    run.add_repetitions(record, std::max(first, cold) - cold,
-                        std::max(first + series.measured, cold) - cold);
-    record.status = world.agree(record.status);
   }
-  return records;
+  run.add_repetitions(record, warmups, warmups + samples.measured.count());
+  record.status = world.agree(record.status);
+  return record;
 }
 
 std::optional<CaseRecord> skipped_case(World& world, const std::string& reason) {

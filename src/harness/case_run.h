@@ -53,17 +53,10 @@ class CaseRun : NonCopyable {
   // Collective: adds tables and summary columns to the record, complete on rank 0. A status other
   // than ok need not be that of all ranks.
   virtual void add_to(CaseRecord& record) = 0;
-  // Collective: adds to the record of one case what only its measured repetitions tell: those from
-  // `begin` to before `end`, where 0 is the first call of repetition().
+  // Collective: adds to the record what only the measured repetitions tell: those from `begin` to
+  // before `end`, where 0 is the first call of repetition().
   virtual void add_repetitions(CaseRecord& /*record*/, std::size_t /*begin*/, std::size_t /*end*/) {
   }
-};
-
-// The number of warm-up repetitions of each case measured by one run.
-struct Warmups {
-  std::vector<int> counts;
-  // Cold repetitions count as warm-up: with a count of 0 the first cold repetition is measured.
-  bool from_cold = false;
 };
 
 // Collective: measures a case on `device`, which has no memory in use. The prediction explains an
@@ -71,12 +64,6 @@ struct Warmups {
 [[nodiscard]] CaseRecord measure_case(World& world, Device& device, CaseRun& run,
                                       const SamplerConfig& sampling, const Prediction& predicted,
                                       Progress& progress);
-// The same for several cases that differ only in warm-up; they share one series of repetitions.
-[[nodiscard]] std::vector<CaseRecord> measure_cases(World& world, Device& device, CaseRun& run,
-                                                    const SamplerConfig& sampling,
-                                                    const Warmups& warmups,
-                                                    const Prediction& predicted,
-                                                    Progress& progress);
 
 // Collective: the record of a case that is skipped, if a rank has a reason to skip it.
 [[nodiscard]] std::optional<CaseRecord> skipped_case(World& world, const std::string& reason);

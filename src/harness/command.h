@@ -25,8 +25,6 @@ class Command : NonCopyable {
   // A command that measures runs collectively, on every rank. One that reads files runs on rank 0
   // only; its world is null if it is the only process.
   [[nodiscard]] virtual bool measures() const { return true; }
-  // Every run needs a process of its own: see harness/run_processes.h.
-  [[nodiscard]] virtual bool separates_runs() const { return false; }
   // Whether a command that measures communicates with other ranks or is timed beside them. If not,
   // it does not start MPI when it is the only process.
   [[nodiscard]] virtual bool needs_mpi() const { return true; }

@@ -47,10 +47,6 @@ class Experiment : NonCopyable {
   // Collective. The record is complete on rank 0; its status is the same on every rank. Rank 0
   // shows progress. Throws StoppedError on every rank after a stop signal.
   [[nodiscard]] virtual CaseRecord run(std::size_t index, Progress& progress) = 0;
-  // Cases with the same number are neighbours and are measured together.
-  [[nodiscard]] virtual std::size_t run_of(std::size_t index) const { return index; }
-  // Cases that are measured together need a process of their own.
-  [[nodiscard]] virtual bool starts_cold() const { return false; }
   // Called on rank 0 once the last record is on disk; writes files other than the result file.
   // Throws StoppedError if they cannot be written.
   virtual void after_saved() {}
@@ -101,10 +97,7 @@ class ExperimentOf : public Experiment {
     for (const C& c : typed_) recorded_.push_back(recorded(factors, c));
     notes_ = notes_of(factors);
     for (const Factor<C>& f : factors) {
-      const bool varied = std::any_of(typed_.begin(), typed_.end(), [&](const C& c) {
-        return f.value(c) != f.value(typed_.front());
-      });
-      if (f.names_case || (f.names_if_varied && varied)) naming_.emplace_back(f.name);
+      if (f.names_case) naming_.emplace_back(f.name);
     }
   }
   [[nodiscard]] const C& case_at(std::size_t index) const { return typed_.at(index); }

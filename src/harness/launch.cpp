@@ -54,15 +54,10 @@ bool started_by_mpirun() {
 
 }  // namespace
 
-std::optional<int> launched_processes() {
-  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"}) {
-    if (const char* size = std::getenv(name)) return std::atoi(size);
-  }
-  return std::nullopt;
-}
-
 bool is_only_process() {
-  if (const std::optional<int> processes = launched_processes()) return processes == 1;
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"}) {
+    if (const char* size = std::getenv(name)) return std::atoi(size) == 1;
+  }
   // Launchers that do not state the number of processes.
   constexpr std::array names = {"PMIX_RANK", "PMI_RANK", "PMI_FD", "PALS_RANKID",
                                 "MV2_COMM_WORLD_RANK"};

@@ -13,9 +13,6 @@
 
 namespace paceline {
 
-// From the launcher's environment variables; nullopt without a launcher.
-[[nodiscard]] std::optional<int> launched_processes();
-
 // Whether this process runs without others: no launcher started it, or started only this one.
 [[nodiscard]] bool is_only_process();
 

@@ -77,14 +77,11 @@ template <class C>
 // Sets the factors of a case that follow from the launch.
 void complete_launch(LaunchFactors& c, const World& world, const Device& device);
 
-// warmup: an axis if one run can serve several numbers of warm-up repetitions.
 template <class C>
-[[nodiscard]] Factors<C> sampling_factors(FactorUse warmup = FactorUse::setting) {
+[[nodiscard]] Factors<C> sampling_factors() {
   constexpr double most = 1e6;
   return factors_of<SamplerConfig>(
-      factor<C>(warmup, &C::warmup, "warmup", "warm-up repetitions")
-          .from(0, most)
-          .naming_if_varied(),
+      setting<C>(&C::warmup, "warmup", "warm-up repetitions").from(0, most),
       setting<C>(&C::max_warmup, "max_warmup",
                  "continue warming up until the times show no trend, for at most this many "
                  "repetitions in total; 0: --warmup alone")

@@ -16,14 +16,12 @@ extern "C" void on_stop_signal(int /*signal*/) { stop = true; }
 
 }  // namespace
 
-void handle_stop_signals(void (*handler)(int)) {
+StopSignal::StopSignal() {
   for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGHUP}) {
     // Signals ignored before stay ignored: nohup and background jobs of shells rely on that.
-    if (std::signal(signal, handler) == SIG_IGN) std::signal(signal, SIG_IGN);
+    if (std::signal(signal, on_stop_signal) == SIG_IGN) std::signal(signal, SIG_IGN);
   }
 }
-
-StopSignal::StopSignal() { handle_stop_signals(on_stop_signal); }
 
 bool StopSignal::requested() { return stop; }
 

@@ -6,9 +6,6 @@
 
 namespace paceline {
 
-// Installs the handler for these signals, until the process ends.
-void handle_stop_signals(void (*handler)(int));
-
 class StopSignal {
  public:
   StopSignal();  // installs the handlers, until the process ends

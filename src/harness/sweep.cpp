@@ -14,7 +14,6 @@
 #include "core/units.h"
 #include "harness/dry_run.h"
 #include "harness/launch.h"
-#include "harness/run_processes.h"
 #include "harness/stop_signal.h"
 #include "harness/sweep_results.h"
 #include "measure/statistics.h"
@@ -24,14 +23,10 @@ namespace paceline {
 namespace {
 
 // The predicted work of a repetition of each case: FLOPs, or bytes if there are none. NaN if
-// neither is known, 0 if the case is measured by the run of the previous case.
+// neither is known.
 std::vector<double> predicted_work(const Experiment& experiment) {
   std::vector<double> work;
   for (std::size_t i = 0; i < experiment.cases().size(); ++i) {
-    if (i > 0 && experiment.run_of(i) == experiment.run_of(i - 1)) {
-      work.push_back(0);
-      continue;
-    }
     const Prediction p = experiment.predict(i);
     const double predicted = p.flops > 0 ? p.flops : p.bytes;
     work.push_back(predicted > 0 ? predicted : std::nan(""));
@@ -49,28 +44,6 @@ std::string headline(const CaseRecord& record) {
   return fmt::format("{} {}", last.phase, seconds_text(s.median));
 }
 
-// For a sweep that needs a process for each run: the run of this process. Throws UsageError if
-// there are runs that no process will be started for.
-std::optional<RunProcess> own_process(const Experiment& experiment, const RunOptions& options) {
-  if (!experiment.starts_cold()) return std::nullopt;
-  if (auto process = run_process()) return process;
-  const std::size_t last = experiment.run_of(experiment.cases().size() - 1);
-  if (last == 0) return RunProcess{0, output_path(options, experiment.name()).string()};
-  throw UsageError(
-      fmt::format("--cold-start: these {} configurations need a process each; start paceline "
-                  "without mpirun and srun, or give one configuration",
-                  last + 1));
-}
-
-// The options of one process of several: it resumes from the file that the earlier ones have left.
-RunOptions options_of(RunOptions options, const std::optional<RunProcess>& process) {
-  if (!process) return options;
-  options.output = process->output;
-  options.resume = options.resume || process->run > 0;
-  options.force = options.force && process->run == 0;
-  return options;
-}
-
 constexpr std::string_view same_files = "give every rank the same program and the same files";
 
 // The cases of an experiment, one after the other. Every method is collective.
@@ -81,13 +54,11 @@ class Sweep {
         world_(world),
         names_(display_names(experiment)),
         progress_(is_root() && !options.quiet ? progress_stream() : nullptr,
-                  predicted_work(experiment)) {
+                  predicted_work(experiment)),
+        options_(options) {
     for (const Case& c : experiment.cases()) ids_.push_back(c.id(experiment.naming_factors()));
-    collectively(world, [&] { process_ = own_process(experiment, options); });
-    options_ = options_of(options, process_);
     collectively(world, [&] {
-      if (is_root())
-        results_ = std::make_unique<SweepResults>(experiment, options_, std::move(run));
+      if (is_root()) results_ = std::make_unique<SweepResults>(experiment, options, std::move(run));
     });
   }
 
@@ -108,10 +79,9 @@ class Sweep {
 
   // Merges the result file. Returns the exit code; throws StoppedError after an early stop.
   [[nodiscard]] ExitCode finish() {
-    const bool more = process_ && process_->run < experiment_.run_of(ids_.size() - 1);
     std::string path;
     collectively(world_, [&] {
-      if (is_root()) path = results_->finish(ids_, !stopped_ && !more);
+      if (is_root()) path = results_->finish(ids_, !stopped_);
     });
     if (stopped_) {
       const std::string where =
@@ -120,19 +90,17 @@ class Sweep {
       throw StoppedError(fmt::format("{}; {}", *stopped_, where));
     }
     report_failures();
-    return more ? static_cast<ExitCode>(more_runs_follow + static_cast<int>(worst_)) : worst_;
+    return worst_;
   }
 
  private:
   [[nodiscard]] bool is_root() const { return world_.rank() == 0; }
 
-  // Whether the result file has the case, or another process measures it.
+  // Whether the result file has the case.
   [[nodiscard]] bool is_done(std::size_t i) {
-    const bool others = process_ && experiment_.run_of(i) != process_->run;
-    const ResultFile::Kept which = others ? ResultFile::Kept::any : ResultFile::Kept::finished;
     bool kept = false;
-    collectively(world_, [&] { kept = is_root() && results_->keep(i, ids_[i], which); });
-    return !world_.broadcast(kept ? "kept" : "", 0).empty() || others;
+    collectively(world_, [&] { kept = is_root() && results_->keep(i, ids_[i]); });
+    return !world_.broadcast(kept ? "kept" : "", 0).empty();
   }
 
   [[nodiscard]] bool stop_asked() {
@@ -187,8 +155,7 @@ class Sweep {
   std::vector<std::string> ids_;
   std::vector<std::string> names_;
   Progress progress_;
-  std::optional<RunProcess> process_;
-  RunOptions options_;
+  const RunOptions& options_;
   std::unique_ptr<SweepResults> results_;  // rank 0's
   ExitCode worst_ = ExitCode::done;
   std::vector<std::string> failures_;   // of cases that diverged or failed a check

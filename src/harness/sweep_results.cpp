@@ -125,11 +125,10 @@ SweepResults::SweepResults(const Experiment& experiment, const RunOptions& optio
   }
 }
 
-bool SweepResults::keep(std::size_t index, const std::string& id, ResultFile::Kept kept) {
-  if (!file_.has(id, kept)) return false;
+bool SweepResults::keep(std::size_t index, const std::string& id) {
+  if (!file_.has(id)) return false;
   show(index, file_.row(id));
-  // Kept::any: another process measures the case, and warns.
-  if (kept == ResultFile::Kept::finished) warn_of_changed_inputs(index, rows_.back().columns);
+  warn_of_changed_inputs(index, rows_.back().columns);
   const std::vector<Table> tables = file_.tables(id, shown_tables);
   naming(file_.path(), [&] { add_profile(index, tables); });
   return true;

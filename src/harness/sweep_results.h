@@ -28,8 +28,8 @@ class SweepResults {
   // Creates the result file; throws like ResultFile. `options` must outlive this object.
   SweepResults(const Experiment& experiment, const RunOptions& options, RunInfo run);
 
-  // True if the file has the case with a status that `kept` accepts.
-  [[nodiscard]] bool keep(std::size_t index, const std::string& id, ResultFile::Kept kept);
+  // True if the file has the case, finished.
+  [[nodiscard]] bool keep(std::size_t index, const std::string& id);
   // Throws StoppedError if the case cannot be written.
   void add(std::size_t index, const CaseRecord& record);
   // Merges the file and prints the tables. Returns its path, "results/model.h5"; empty if no case

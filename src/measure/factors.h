@@ -148,7 +148,6 @@ struct Factor {
   std::string_view default_text = {};    // the help's text for a default that is not a single value
   std::string_view implicit_value = {};  // the value of an option given without one
   bool names_case = use == FactorUse::axis;  // part of ids, progress and tables
-  bool names_if_varied = false;              // the same, only if cases differ in it
   bool (*applies_to)(const C&) = nullptr;    // null: applies to every case
   std::string_view goes_with = {};           // text of the condition: "--sync bucketed"
   bool multiplies_everywhere = true;         // multiplies all cases; see folded()
@@ -161,10 +160,6 @@ struct Factor {
   Factor& implicit(std::string_view text) { return set(&Factor::implicit_value, text); }
   Factor& in(std::string_view text) { return set(&Factor::unit, text); }
   Factor& naming() { return set(&Factor::names_case, true); }
-  Factor& naming_if_varied() {
-    names_if_varied = true;
-    return set(&Factor::names_case, false);
-  }
   // The factor applies to cases that satisfy `condition`. Elsewhere it has no value, and points
   // that differ only in it are one case.
   Factor& where(bool (*condition)(const C&), std::string_view of) {

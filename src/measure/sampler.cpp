@@ -122,15 +122,6 @@ Repetitions Repetitions::part(std::size_t first, std::size_t count) const {
   return some;
 }
 
-Samples Samples::split(std::size_t warmups, std::size_t count) const {
-  Repetitions all = warmup;
-  all.append(measured);
-  Samples other = *this;
-  other.warmup = all.part(0, warmups);
-  other.measured = all.part(warmups, count);
-  return other;
-}
-
 int measured_at_most(const SamplerConfig& config) {
   constexpr int default_cap = 10;  // times `steps`
   if (config.until_ci <= 0) return config.steps;

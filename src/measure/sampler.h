@@ -63,10 +63,6 @@ struct Samples {
   Repetitions measured;
   std::string warmup_reason;  // why warm-up ended: "warmup", "steady", "max_warmup"
   std::string stop_reason;    // why measuring ended: "steps", "min_time", "converged", "max_steps"
-
-  // The same repetitions divided differently: the first `warmups` are warm-up, the next `count` are
-  // measured.
-  [[nodiscard]] Samples split(std::size_t warmups, std::size_t count) const;
 };
 
 struct SamplerHooks {

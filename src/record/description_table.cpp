@@ -83,7 +83,7 @@ std::span<const Description> descriptions() {
 
     {"cases/<id>", "rank", "1", "scale of the dimension rank: the rank's number in the launch"},
     {"cases/<id>", "repetition", "1", "scale of the dimension repetition of samples: 0 is the first that counts"},
-    {"cases/<id>", "warmup_repetition", "1", "scale of the dimension repetition of samples_warmup: 0 is the cold step where the experiment has one; it does not communicate"},
+    {"cases/<id>", "warmup_repetition", "1", "scale of the dimension repetition of samples_warmup: 0 is the cold step where the experiment has one; it does not communicate; with one rank the rehearsal's other steps follow"},
 
     {"samples", "", "", "[rank, repetition]: the time of every measured repetition on every rank, by phase."},
     {"samples attributes", "headline", "text", "the phase that is the whole repetition"},
@@ -314,10 +314,6 @@ std::span<const Description> descriptions() {
     {"predict", "measured_step_s", "s", "median of step"},
     {"predict", "predicted_best_bucket_mb", "MB", "sqrt(s o w), at most s"},
     {"predict", "measured_best_bucket_mb", "MB", "bucket_mb of the fastest step among cases that differ in bucket_mb alone"},
-    {"warmup", "", "", "The effect of warm-up: cases of one run that differ in --warmup alone."},
-    {"warmup", "case", "text", "the case's id"},
-    {"warmup", "*_mean_s", "s", "*: the mean over repetitions of the slowest rank's time"},
-    {"warmup", "*_std_s", "s", "*: the standard deviation over repetitions of the slowest rank's time"},
     {"recompute", "", "", "The setting with the least memory and the fastest one; of a sweep over --recompute."},
     {"recompute", "of", "text", "the factors that distinguish this group of cases from the others"},
     {"recompute", "least_memory", "text", "the --recompute with the least peak memory"},

@@ -178,11 +178,11 @@ auto ResultFile::with_file_of(const std::string& id, const Read& read) const {
   return read(file, read_summary(file));
 }
 
-bool ResultFile::has(const std::string& id, Kept kept) const {
+bool ResultFile::has(const std::string& id) const {
   const auto found = cases_.find(id);
   if (found == cases_.end()) return false;
   const std::string& status = found->second.status;
-  return kept == Kept::any || status == "ok" || status == "skipped";
+  return status == "ok" || status == "skipped";
 }
 
 Row ResultFile::row(const std::string& id) const {

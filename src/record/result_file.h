@@ -38,11 +38,9 @@ class ResultFile {
   // another. Empty: `paceline merge`, which adds none.
   ResultFile(const std::filesystem::path& path, Existing existing, const std::string& experiment);
 
-  enum class Kept : std::uint8_t { finished, any };
-  // Whether there is a case of this id, which a digest of its factors ends. Kept::finished: with
-  // status `ok` or `skipped`, since a case that ran out of memory or failed a check is worth
-  // another try.
-  [[nodiscard]] bool has(const std::string& id, Kept kept = Kept::finished) const;
+  // Whether there is a case of this id, which a digest of its factors ends, with status `ok` or
+  // `skipped`: a case that ran out of memory or failed a check is worth another try.
+  [[nodiscard]] bool has(const std::string& id) const;
   [[nodiscard]] std::size_t size() const { return cases_.size(); }
   // The summary row of a case that has() found.
   [[nodiscard]] Row row(const std::string& id) const;

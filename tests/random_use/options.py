@@ -9,7 +9,6 @@ from random_use.values import (
     BYTES_OF,
     FLASH_HEAD_DIMS,
     MAX_CASES,
-    MAX_PROCESSES,
     OPS,
     PLANS,
     REDUCTIONS,
@@ -99,22 +98,19 @@ class Generator:
         if "--until-ci" in o or o.get("--min-time", "0") != "0":
             self._maybe(use, 0.8, "--max-steps", (11, 12, 20))
         self._maybe(use, 0.1, "--profile", (1, 2, 3))
-        if use.experiment == "model" and "--dump" not in o and self._chance(0.2):
-            o["--warmup"] = self._list((0, 1, 2, 3), 3)
-        elif self._chance(0.15) and "--cold-start" not in o:
+        if self._chance(0.15):
             o["--max-warmup"] = str(r.choice((0, 2, 3, 7)))
 
     def _limit_cases(self, use: Use) -> None:
         """Shortens axes until their product is small; each keeps at least its first value."""
         o = use.options
-        most = MAX_PROCESSES if "--cold-start" in o else MAX_CASES
         while True:
             counts = {name: count_of(o[name] or "") for name in AXES & o.keys()}
             product = 1
             for count in counts.values():
                 product *= count
             longest = max(sorted(counts), key=counts.get, default="")
-            if product <= most:
+            if product <= MAX_CASES:
                 break
             first, *rest = (o[longest] or "").split(",")
             o[longest] = (
@@ -243,8 +239,6 @@ class Generator:
         if use.values("--mode") == ["inference"]:  # saves no activations
             o.pop("--recompute", None)
         self._optimizer(use, single)
-        if use.ranks == 0 and "--dump" not in o:
-            self._maybe(use, 0.06, "--cold-start")
 
     def _exchange(self, use: Use, single: bool, modes: Values) -> None:
         o = use.options

@@ -11,10 +11,9 @@ AXES = {  # options that take several values; the cases are their product
     "--context", "--batch-size", "--precision", "--attention", "--fp32-attention", "--mode",
     "--optimizer", "--recompute", "--sync", "--shard", "--bucket-mb", "--comm-dtype", "--prefetch",
     "--reshard", "--causal", "--head-dim", "--op", "--dtype", "--redop", "--in-place", "--ranks",
-    "--cadence", "--cache", "--bytes", "--warmup", "--flash-kernels",
+    "--cadence", "--cache", "--bytes", "--flash-kernels",
 }  # fmt: skip
 MAX_CASES = 8
-MAX_PROCESSES = 2  # with --cold-start
 # Options that make a command line invalid, some of them only for some experiments.
 SPOILS = (
     ("--context", "0"), ("--context", "8,"), ("--context", "4..2"), ("--context", "1..9*1"),
@@ -34,7 +33,7 @@ SPOILS = (
     ("--token-dtype", "uint32"), ("--token-dtype", "int16"),
     ("--in-place", "yes"), ("--max-steps", "50"), ("--recompute", "block"), ("--sync", "none"),
     ("--shard", "zero3"), ("--prefetch", "65"), ("--reshard", "1"), ("--exec", "compiled"),
-    ("--exec", "fast"), ("--optimizer", "in-backward"), ("--cold-start", None),
+    ("--exec", "fast"), ("--optimizer", "in-backward"),
     ("--timeout", "0"), ("--threads", "0"), ("--seed", "1.5"), ("--device", "tpu"),
     ("--study", "sums"), ("--count", "0"), ("--scale", "0"),
     ("--ask", "everything"), ("--mesh-axes", "2"), ("--hardware", "h1000"), ("--fsdp", "0"),

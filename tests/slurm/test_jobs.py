@@ -44,9 +44,7 @@ def test_all_sweeps_run_to_completion(jobs: Jobs):
     assert shown == wanted
     assert all(line.split()[1] == "finished" for line in table.splitlines()[1:]), table
     files = sorted(jobs.results.glob("*.h5"))
-    assert (
-        len(files) == 5 + 5 + 5 + 5 + 5 + 10 + 2 + 2
-    )  # five arrays, single sweeps, two scaling jobs
+    assert len(files) == 5 + 5 + 5 + 5 + 11 + 2 + 2  # four arrays, single sweeps, two scaling jobs
     for path in files:
         assert cases(path)
     for sweep in {path.stem.split("-")[0] for path in files}:

@@ -269,47 +269,24 @@ class CountingRun final : public RecordingRun {
  public:
   explicit CountingRun(Device& device) : RecordingRun(device) { cold_count = 2; }
   [[nodiscard]] PhaseSeconds repetition() override { return {static_cast<double>(++done)}; }
-  void add_to(CaseRecord& record) override { record.add("of_run", 7.0); }
+  void add_repetitions(CaseRecord& /*record*/, std::size_t begin, std::size_t end) override {
+    measured = {begin, end};
+  }
   int done = 0;
+  std::pair<std::size_t, std::size_t> measured;
 };
 
-// (warm-up samples, measured samples) for each number of warm-up repetitions.
-using Split = std::pair<std::vector<double>, std::vector<double>>;
-std::vector<Split> splits(const SamplerConfig& sampling, const Warmups& warmups, int expected) {
-  std::vector<Split> found;
+TEST(MeasureCase, ColdRepetitionsAreTheFirstWarmUp) {
   ThreadWorld::run(1, [&](World& world) {
     CpuDevice device(plenty, 1);
     CountingRun run(device);
     Progress progress;
-    for (const CaseRecord& record :
-         measure_cases(world, device, run, sampling, warmups, {.memory_bytes = 2e6}, progress)) {
-      found.emplace_back(record.samples.at(0).warmup.at(0), record.samples[0].measured.at(0));
-      EXPECT_NE(find_column(record.summary, "of_run"), nullptr);
-    }
-    EXPECT_EQ(run.done, expected);
+    const CaseRecord record = measure_case(world, device, run, {.warmup = 2, .steps = 3},
+                                           {.memory_bytes = 2e6}, progress);
+    EXPECT_EQ(record.samples.at(0).warmup.at(0), (std::vector<double>{0.5, 1.5, 1, 2}));
+    EXPECT_EQ(record.samples[0].measured.at(0), (std::vector<double>{3, 4, 5}));
+    EXPECT_EQ(run.measured, (std::pair<std::size_t, std::size_t>{2, 5}));
   });
-  return found;
-}
-
-TEST(MeasureCases, OneSeriesServesEveryNumberOfWarmUpRepetitions) {
-  EXPECT_EQ(splits({.steps = 3}, {{0, 1, 4}}, 7), (std::vector<Split>{
-                                                      {{0.5, 1.5}, {1, 2, 3}},
-                                                      {{0.5, 1.5, 1}, {2, 3, 4}},
-                                                      {{0.5, 1.5, 1, 2, 3, 4}, {5, 6, 7}},
-                                                  }));
-}
-
-TEST(MeasureCases, FromColdTheColdRepetitionsCount) {
-  EXPECT_EQ(splits({.steps = 3}, {{0, 1, 5}, true}, 6), (std::vector<Split>{
-                                                            {{}, {0.5, 1.5, 1}},
-                                                            {{0.5}, {1.5, 1, 2}},
-                                                            {{0.5, 1.5, 1, 2, 3}, {4, 5, 6}},
-                                                        }));
-}
-
-TEST(MeasureCases, FromColdWithoutWarmUpTheColdRepetitionsAreAmongTheSteps) {
-  EXPECT_EQ(splits({.steps = 3}, {{0}, true}, 1), (std::vector<Split>{{{}, {0.5, 1.5, 1}}}));
-  EXPECT_EQ(splits({.steps = 1}, {{0}, true}, 1), (std::vector<Split>{{{}, {0.5}}}));
 }
 
 }  // namespace

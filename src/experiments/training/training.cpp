@@ -47,27 +47,6 @@ void add_rates_to(CaseRecord& record, const TrainingCase& c, const ProductCeilin
   warn_above_ceiling(record, std::fmax(mfu, flops_per_second / datasheet));
 }
 
-// Columns of means and standard deviations that at least one row has; not every mode has a
-// backward.
-std::vector<std::string> phase_statistics(const std::vector<const SummaryRow*>& rows) {
-  std::vector<std::string> names;
-  for (const char* phase : {"forward", "backward", "step"}) {
-    for (const char* statistic : {"mean", "std"}) {
-      std::string name = fmt::format("{}_{}_s", phase, statistic);
-      const bool any = std::any_of(rows.begin(), rows.end(), [&](const SummaryRow* row) {
-        return find_column(row->columns, name) != nullptr;
-      });
-      if (any) names.push_back(std::move(name));
-    }
-  }
-  return names;
-}
-
-TrainingCase without_warmup(TrainingCase c) {
-  c.warmup = 0;
-  return c;
-}
-
 }  // namespace
 
 TrainingExperiment::TrainingExperiment(const TrainingOptions& options, const RunOptions& run,
@@ -83,7 +62,6 @@ TrainingExperiment::TrainingExperiment(const TrainingOptions& options, const Run
     complete(c);
     return true;
   }));
-  find_runs();
   if (options.predict.empty()) return;
   for (std::size_t i = 0; i < case_count(); ++i) {
     if (case_at(i).strategy == Strategy::bucketed) return;
@@ -129,16 +107,6 @@ Prediction TrainingExperiment::prediction(const TrainingCase& c) const {
           .memory_bytes = memory_form(shape).peak()};
 }
 
-// --warmup is the last axis, so cases that differ only in --warmup are adjacent.
-void TrainingExperiment::find_runs() {
-  for (std::size_t i = 0; i < case_count(); ++i) {
-    const bool begins = i == 0 || without_warmup(case_at(i)) != without_warmup(case_at(i - 1));
-    if (begins) warmups_.emplace_back();
-    run_of_.push_back(warmups_.size() - 1);
-    warmups_.back().push_back(case_at(i).warmup);
-  }
-}
-
 std::string TrainingExperiment::reason_to_skip(const TrainingCase& c) const {
   return reason_without_kernels(device_, c.ops_config(),
                                 {.batch = c.batch_size,
@@ -149,16 +117,6 @@ std::string TrainingExperiment::reason_to_skip(const TrainingCase& c) const {
 
 CaseRecord TrainingExperiment::measure(const TrainingCase& c, Progress& progress) {
   if (auto skipped = skipped_case(world_, reason_to_skip(c))) return *std::move(skipped);
-  const std::size_t run = run_of(index_of(c));
-  const std::vector<int>& warmups = warmups_.at(run);
-  if (!last_run_ || last_run_->run != run) last_run_ = {run, measure_run(c, warmups, progress)};
-  const auto place = std::find(warmups.begin(), warmups.end(), c.warmup) - warmups.begin();
-  return last_run_->records.at(static_cast<std::size_t>(place));
-}
-
-std::vector<CaseRecord> TrainingExperiment::measure_run(const TrainingCase& c,
-                                                        const std::vector<int>& warmups,
-                                                        Progress& progress) {
   device_.trim();  // frees memory kept from the previous case
   if (c.strategy == Strategy::fsdp && !gathers_) {
     CaseRecord refused;
@@ -170,48 +128,43 @@ std::vector<CaseRecord> TrainingExperiment::measure_run(const TrainingCase& c,
     if (!fits_in_memory(world_, refused, predicted, require_free_memory) ||
         !fits_in_memory(world_, refused, predicted, duplicate)) {
       gathers_.reset();  // some ranks may have made one; the next case makes it on all ranks
-      return std::vector(warmups.size(), refused);
+      return refused;
     }
     data_parallel_.gathers = gathers_.get();
   }
   CaseRecord verified;
   if (c.verify > 0) {
     verified = verify_training(c, world_, device_, data_parallel_, single_process_, progress);
-    if (verified.status != Status::ok) return std::vector(warmups.size(), verified);
+    if (verified.status != Status::ok) return verified;
   }
-  std::vector<CaseRecord> records;
+  CaseRecord record;
   {
     TrainingRun run(c, world_, device_, data_parallel_, options_.dump.empty() ? nullptr : &dump_);
-    records =
-        measure_cases(world_, device_, run, c, {warmups, c.cold_start}, prediction(c), progress);
+    record = measure_case(world_, device_, run, c, prediction(c), progress);
   }
-  if (records.front().status == Status::oom) {
+  if (record.status == Status::oom) {
     dump_.reset();  // no step was run
   } else {
-    add_rates(records, c);
+    add_rates(record, c);
   }
-  for (CaseRecord& record : records) {
-    record.tables.insert(record.tables.begin(), verified.tables.begin(), verified.tables.end());
-    record.summary.insert(record.summary.begin(), verified.summary.begin(), verified.summary.end());
-  }
-  return records;
+  record.tables.insert(record.tables.begin(), verified.tables.begin(), verified.tables.end());
+  record.summary.insert(record.summary.begin(), verified.summary.begin(), verified.summary.end());
+  return record;
 }
 
 // The ceiling is measured after the first step of the process, so that this step is cold.
-void TrainingExperiment::add_rates(std::vector<CaseRecord>& records, const TrainingCase& c) {
+void TrainingExperiment::add_rates(CaseRecord& record, const TrainingCase& c) {
   device_.trim();
   const ProductCeilings gemm = ceilings_.products(c.ops_config());
   std::vector<const Ceiling*> ceilings = gemm.all();
   if (c.profile > 0) ceilings.push_back(&ceilings_.copy());
   if (world_.rank() != 0) return;
   const Peak peak = peak_of(device_, c.ops_config(), options_.peak_tflops);
-  for (CaseRecord& record : records) {
-    add_rates_to(record, c, gemm, peak);
-    record.tables.push_back(ceilings_table(ceilings));
-    if (c.profile > 0) add_shares_of_ceilings(record, gemm, *ceilings.back());
-    if (options_.kind != TrainingKind::model && c.ranks == 1) {
-      record.warnings.push_back({warning::one_rank, "one rank exchanges nothing"});
-    }
+  add_rates_to(record, c, gemm, peak);
+  record.tables.push_back(ceilings_table(ceilings));
+  if (c.profile > 0) add_shares_of_ceilings(record, gemm, *ceilings.back());
+  if (options_.kind != TrainingKind::model && c.ranks == 1) {
+    record.warnings.push_back({warning::one_rank, "one rank exchanges nothing"});
   }
 }
 
@@ -246,32 +199,9 @@ std::vector<Table> TrainingExperiment::closing_tables(const std::vector<SummaryR
                        .step = value_in<double>(row.columns, "step_median_s")});
   }
   std::vector<Table> tables = prediction_tables(buckets);
-  for (Table& table : warmup_tables(rows)) tables.push_back(std::move(table));
   for (Table& table : recompute_tables(options_.factors.factors(), recomputed))
     tables.push_back(std::move(table));
   return tables;
-}
-
-// The effect of warming up: one row per case of each run that several cases share.
-std::vector<Table> TrainingExperiment::warmup_tables(const std::vector<SummaryRow>& rows) const {
-  std::vector<const SummaryRow*> shared;
-  for (const SummaryRow& row : rows) {
-    const bool shares = warmups_.at(run_of(row.index)).size() > 1;
-    if (shares && value_in<std::string>(row.columns, "status") == "ok") shared.push_back(&row);
-  }
-  TableRows warmups("warmup");
-  const std::vector<std::string> names = phase_statistics(shared);
-  for (const SummaryRow* row : shared) {
-    Row cells = {{"case", value_in<std::string>(row->columns, "case")}};
-    for (const std::string& name : names) {
-      const Cell* cell = find_column(row->columns, name);
-      constexpr double none = std::numeric_limits<double>::quiet_NaN();
-      cells.push_back({name, cell != nullptr ? cell->value : Value(none)});
-    }
-    warmups.add(cells);
-  }
-  if (warmups.empty()) return {};
-  return {warmups.take()};
 }
 
 std::vector<ShownColumn> TrainingExperiment::shown_columns() const {

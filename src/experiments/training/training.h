@@ -37,19 +37,15 @@ class TrainingExperiment final : public ExperimentOf<TrainingCase> {
                      Device& device, const ProcessGroup& data_parallel);
 
   [[nodiscard]] std::string name() const override { return std::string(name_of(options_.kind)); }
-  [[nodiscard]] std::size_t run_of(std::size_t index) const override { return run_of_.at(index); }
   [[nodiscard]] std::vector<std::string> input_files(std::size_t index) const override;
-  [[nodiscard]] bool starts_cold() const override { return case_at(0).cold_start; }
   void after_saved() override;
   [[nodiscard]] std::vector<ShownColumn> shown_columns() const override;
   [[nodiscard]] std::string notes() const override;
-  // --predict: "predict". For a sweep over --recompute: "recompute". For a sweep over --warmup:
-  // "warmup", mean and standard deviation of each phase.
+  // --predict: "predict". For a sweep over --recompute: "recompute".
   [[nodiscard]] std::vector<Table> closing_tables(
       const std::vector<SummaryRow>& rows) const override;
 
  private:
-  void find_runs();
   // Fills in the fields of a case that follow from the launch and from --size.
   void complete(TrainingCase& c) const;
   [[nodiscard]] Prediction prediction(const TrainingCase& c) const override;
@@ -59,18 +55,12 @@ class TrainingExperiment final : public ExperimentOf<TrainingCase> {
     return device_.info().memory_bytes;
   }
   void check_tokens(const TrainingCase& c) const;
-  void check_warmup(const TrainingCase& c) const;
   void check_dump() const;
   void check_inputs(const TrainingCase& c) const;
   void check_exchange(const TrainingCase& c) const;
   [[nodiscard]] CaseRecord measure(const TrainingCase& c, Progress& progress) override;
-  // Measures the cases that differ from c only in --warmup; one record per value, in order.
-  [[nodiscard]] std::vector<CaseRecord> measure_run(const TrainingCase& c,
-                                                    const std::vector<int>& warmups,
-                                                    Progress& progress);
-  [[nodiscard]] std::vector<Table> warmup_tables(const std::vector<SummaryRow>& rows) const;
   // Collective.
-  void add_rates(std::vector<CaseRecord>& records, const TrainingCase& c);
+  void add_rates(CaseRecord& record, const TrainingCase& c);
 
   const TrainingOptions& options_;
   const RunOptions& run_;
@@ -81,13 +71,6 @@ class TrainingExperiment final : public ExperimentOf<TrainingCase> {
   SingleProcess single_process_;           // of --verify
   std::optional<Dump> dump_;               // on rank 0, with --dump
   Ceilings ceilings_;
-  std::vector<std::size_t> run_of_;  // per case; cases that differ only in --warmup share a run
-  std::vector<std::vector<int>> warmups_;  // per run: --warmup of its cases
-  struct MeasuredRun {
-    std::size_t run;
-    std::vector<CaseRecord> records;
-  };
-  std::optional<MeasuredRun> last_run_;
 };
 
 }  // namespace paceline

@@ -98,20 +98,12 @@ struct GatherFactors {
   [[nodiscard]] bool operator==(const GatherFactors&) const = default;
 };
 
-// A factor of `model` only.
-struct ColdStartFactor {
-  bool cold_start = false;
-
-  [[nodiscard]] bool operator==(const ColdStartFactor&) const = default;
-};
-
 struct TrainingCase : ModelFactors,
                       PrecisionFactor,
                       AttentionFactors,
                       StepFactors,
                       ExchangeFactors,
                       GatherFactors,
-                      ColdStartFactor,
                       LaunchFactors,
                       SamplerConfig {
   [[nodiscard]] bool operator==(const TrainingCase&) const = default;

@@ -26,7 +26,6 @@ void require_utf8(std::string_view option, const std::string& name) {
 
 void TrainingExperiment::check(const TrainingCase& c) const {
   check_sampling(c);
-  check_warmup(c);
   require_utf8("--load-weights", c.weights);
   require_utf8("--tokens", c.tokens);
   check_inputs(c);
@@ -53,21 +52,6 @@ void TrainingExperiment::check(const TrainingCase& c) const {
 void TrainingExperiment::check_tokens(const TrainingCase& c) const {
   if (c.tokens == "random") return;
   (void)c.rows(data_parallel_.world.rank() * c.batch_size, c.batch_size);
-}
-
-void TrainingExperiment::check_warmup(const TrainingCase& c) const {
-  const bool shares = warmups_.at(run_of(index_of(c))).size() > 1;
-  if (c.max_warmup > 0 && (c.cold_start || shares)) {
-    throw UsageError(fmt::format("--max-warmup: cannot be combined with {}; leave one of them out",
-                                 c.cold_start ? "--cold-start" : "several values of --warmup"));
-  }
-  if (!c.cold_start) return;
-  if (!options_.dump.empty()) {
-    throw UsageError("--dump: cannot be combined with --cold-start; leave one of them out");
-  }
-  if (world_.size() > 1) {
-    throw UsageError("--cold-start: needs a single rank; start paceline without mpirun or srun");
-  }
 }
 
 void TrainingExperiment::check_dump() const {

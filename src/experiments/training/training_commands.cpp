@@ -44,9 +44,6 @@ class TrainingCommand final : public Command {
     read_custom_size(p, options_.factors, {"--d-model", "--d-ff", "--layers", "--heads"});
   }
 
-  [[nodiscard]] bool separates_runs() const override {
-    return options_.factors.first().cold_start && !run_.dry_run;
-  }
   [[nodiscard]] bool needs_mpi() const override { return options_.kind != TrainingKind::model; }
   [[nodiscard]] std::vector<FactorNote> factor_notes() const override {
     return notes_of(options_.factors.factors());

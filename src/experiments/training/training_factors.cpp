@@ -155,14 +155,6 @@ Factors<C> gather_factors() {
           .where(is_fsdp, fsdp));
 }
 
-Factors<C> cold_start_factor() {
-  return factors_of<ColdStartFactor>(
-      setting<C>(&C::cold_start, "cold_start",
-                 "run each configuration in its own process; --warmup counts from that process's "
-                 "first step, so --warmup 0 measures it")
-          .implicit("yes"));
-}
-
 // "--d-model, --d-ff and --heads"
 std::string listed(const std::vector<std::string>& options) {
   return options.size() < 2
@@ -175,12 +167,8 @@ std::string listed(const std::vector<std::string>& options) {
 
 Factors<C> training_factors(TrainingKind kind) {
   Factors<C> own;
-  FactorUse warmup = FactorUse::setting;
   switch (kind) {
-    case TrainingKind::model:
-      own = cold_start_factor();
-      warmup = FactorUse::axis;
-      break;
+    case TrainingKind::model: break;
     case TrainingKind::ddp: own = exchange_factors(sync_factor(), "--sync bucketed", "5"); break;
     case TrainingKind::zero:
       own = joined<C>(
@@ -188,7 +176,7 @@ Factors<C> training_factors(TrainingKind kind) {
       break;
   }
   return joined<C>({model_factors(), precision_factor<C>(), attention_factors<C>("naive"),
-                    step_factors(), own, launch_factors<C>(), sampling_factors<C>(warmup)});
+                    step_factors(), own, launch_factors<C>(), sampling_factors<C>()});
 }
 
 TrainingCase training_defaults(TrainingKind kind) {

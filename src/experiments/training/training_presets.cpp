@@ -17,7 +17,7 @@ const Presets& training_presets(TrainingKind kind) {
   static const std::map<TrainingKind, Presets> presets = {
       {TrainingKind::model,
        {{"sizes", sizes + "--context 128,256,512,1024"},
-        {"warmup", sizes + "--cold-start yes --warmup 0,1,2,5"},
+        {"warmup", sizes},
         {"profile", sizes + "--context 128,256,512,1024 --profile 10"},
         {"precision", sizes + "--precision fp32,bf16"},
         {"memory",

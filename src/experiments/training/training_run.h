@@ -39,9 +39,9 @@ class TrainingRun final : public CaseRun {
   [[nodiscard]] PhaseSeconds event_seconds() const override { return runner_->event_seconds(); }
   [[nodiscard]] std::vector<std::string> host_phases() const override;
   void capture_again() override;
-  // The rehearsal's cold step and, with --cold-start, the rehearsal's later steps.
+  // The rehearsal's steps. Of several ranks only the first: later ones may differ in number.
   [[nodiscard]] Repetitions cold_repetitions() const override {
-    return rehearsal_.part(0, case_.cold_start ? rehearsal_.count() : 1);
+    return rehearsal_.part(0, world_.size() == 1 ? rehearsal_.count() : 1);
   }
   void add_to(CaseRecord& record) override;
   // The steps that loss scaling skipped. If it skipped all, the status is diverged.

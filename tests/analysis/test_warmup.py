@@ -1,0 +1,39 @@
+"""The table of what 0, 1, 2 and 5 warm-up steps give."""
+
+import numpy as np
+import pandas as pd
+
+from analysis.__main__ import main
+from analysis.result_file import opened
+from analysis.results import load
+from analysis.tables import warmup
+from reference_figures import reference
+from synthetic import case
+
+
+def test_published_cases_have_the_warm_up_that_their_file_stores():
+    """/warmup of older files, whose cases are parts of one series, has what is computed here."""
+    path = reference("model-warmup")
+    computed = warmup.of(load([path])[0])
+    assert list(computed["warmup_steps"]) == [0, 1, 2, 5] * 5
+    with opened(path) as f:
+        stored = {name: f["warmup"][name][:] for name in f["warmup"] if name != "case"}
+    assert set(stored) == set(computed) - {"size", "warmup_steps"}
+    for name, values in stored.items():
+        np.testing.assert_allclose(computed[name], values, rtol=1e-12)
+
+
+def test_warm_up_steps_are_those_from_the_first_on(make_file, tmp_path):
+    study = "build/paceline model --preset warmup"
+    steps = {"step": [[1.0, 2.0, 3.0]]}
+    path = make_file([case({"size": "a"}, steps, warmup={"step": [[9.0, 5.0]]})], command=study)
+    main(["tables", str(path), "--output", str(tmp_path / "t.csv")])
+    table = pd.read_csv(tmp_path / "t-warmup.csv")
+    # 5 warm-up steps leave none of the 5; 1 and 2 leave 4 and 3.
+    assert list(table["warmup_steps"]) == [0, 1, 2]
+    assert list(table["step_mean_s"]) == [(9 + 5 + 1) / 3, (5 + 1 + 2) / 3, 2]
+
+
+def test_other_sweeps_have_no_table_of_warm_up(make_file):
+    cases = [case({"size": s}, {"step": [[1.0] * 9]}, warmup={"step": [[2.0]]}) for s in "ab"]
+    assert warmup.of(load([make_file(cases)])[0]).empty
