@@ -26,9 +26,9 @@ StartGuard::~StartGuard() { report_failed_start = nullptr; }
 extern "C" int ompi_mpi_abort(MPI_Comm comm, int code) {
   using namespace paceline;
   if (const StartGuard::Report report = report_failed_start) {
-    std::_Exit(report(EnvironmentError(
+    std::_Exit(static_cast<int>(report(EnvironmentError(
         "MPI does not start here, for the reason that it printed; see TMPDIR and the variables "
-        "OMPI_MCA_* and PMIX_MCA_*, and under Slurm use srun --mpi=pmix")));
+        "OMPI_MCA_* and PMIX_MCA_*, and under Slurm use srun --mpi=pmix"))));
   }
   const auto own = reinterpret_cast<decltype(&ompi_mpi_abort)>(dlsym(RTLD_NEXT, "ompi_mpi_abort"));
   return own(comm, code);

@@ -11,7 +11,7 @@ namespace paceline {
 // given an EnvironmentError. One at a time.
 class StartGuard : NonCopyable {
  public:
-  using Report = int (*)(const Error& error);
+  using Report = ExitCode (*)(const Error& error);
 
   explicit StartGuard(Report report);
   ~StartGuard();

@@ -120,28 +120,7 @@ RankDevice make_gpu(const RunOptions& run, int threads, const World& world) {
   return {std::move(device), [&gpu](World& w) { return make_nccl_communicator(w, gpu); }};
 }
 
-}  // namespace
-
-RankDevice make_device(const RunOptions& run, World& world) {
-  const double began = host_seconds();
-  bool on_gpu = false;
-  if (run.device != DeviceChoice::cpu) {
-    const Gpus gpus = find_gpus(world);
-    on_gpu = gpus.ranks == world.size();
-    if (run.device == DeviceChoice::cuda && !on_gpu) refuse_cuda(gpus);
-    if (!on_gpu) warn_of_unused_gpus(world, gpus);
-  }
-  if (on_gpu) limit_window_blocks();
-  const int threads = start_threads(run, world);
-  RankDevice made;
-  collectively(world, [&] {
-    made = on_gpu ? make_gpu(run, threads, world) : make_cpu(run, threads, world);
-  });
-  require_same_device(world, made.device->info().name);
-  made.device->set_start_seconds(host_seconds() - began);
-  return made;
-}
-
+// mpi, then nccl. wanted: empty: both.
 std::vector<Backend> make_backends(const RunOptions& run, const std::vector<BackendKind>& wanted,
                                    World& world) {
   const auto left_out = [&](BackendKind kind) -> std::string {
@@ -178,14 +157,44 @@ std::vector<Backend> make_backends(const RunOptions& run, const std::vector<Back
   return backends;
 }
 
-std::string linked_mpi() { return mpi_library(); }
+}  // namespace
 
-RunInfo describe_launch(World& world, const DeviceInfo& device, const std::string& line,
-                        const std::string& experiment) {
+RankDevice make_device(const RunOptions& run, World& world) {
+  const double began = host_seconds();
+  bool on_gpu = false;
+  if (run.device != DeviceChoice::cpu) {
+    const Gpus gpus = find_gpus(world);
+    on_gpu = gpus.ranks == world.size();
+    if (run.device == DeviceChoice::cuda && !on_gpu) refuse_cuda(gpus);
+    if (!on_gpu) warn_of_unused_gpus(world, gpus);
+  }
+  if (on_gpu) limit_window_blocks();
+  const int threads = start_threads(run, world);
+  RankDevice made;
+  collectively(world, [&] {
+    made = on_gpu ? make_gpu(run, threads, world) : make_cpu(run, threads, world);
+  });
+  require_same_device(world, made.device->info().name);
+  made.device->set_start_seconds(host_seconds() - began);
+  return made;
+}
+
+Launch make_launch(const ParsedCommand& parsed, World& world) {
+  const RunOptions& run = parsed.command->run_options();
+  Launch launch{.world = world, .backends = {}, .info = {}, .mpi_library = mpi_library()};
+  if (const auto wanted = parsed.command->backends()) {
+    launch.backends = make_backends(run, *wanted, world);
+  } else {
+    launch.backends.push_back({make_device(run, world)});
+  }
+  DeviceInfo recorded;  // of a GPU if there is one
+  for (const Backend& backend : launch.backends) {
+    if (backend.device) recorded = backend.device->info();
+  }
   require_same(world, "NCCL", nccl_version(), "use the same version on every rank");
-  RunInfo run = describe_run(world, device, line, experiment);
-  if (!nccl_version().empty()) run.environment.emplace_back("nccl", nccl_version());
-  return run;
+  launch.info = describe_run(world, recorded, parsed.line, parsed.name);
+  if (!nccl_version().empty()) launch.info.environment.emplace_back("nccl", nccl_version());
+  return launch;
 }
 
 }  // namespace paceline

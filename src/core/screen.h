@@ -26,8 +26,12 @@ inline std::FILE* screen = stdout;
 
 // Moves `screen` to a descriptor of its own, and standard output to stderr: there goes what
 // libraries print, such as NCCL with NCCL_DEBUG; by whole lines, between which ours stand. Children
-// do not inherit the descriptor.
+// do not inherit the descriptor. Standard streams that are closed become /dev/null, so that no file
+// of ours takes their place; opened for reading, since it is an error to lose what is written.
 inline void keep_screen_for_ourselves() {
+  for (int stream = STDIN_FILENO; stream <= STDERR_FILENO; ++stream) {
+    if (fcntl(stream, F_GETFD) < 0) (void)open("/dev/null", O_RDONLY);
+  }
   const int kept = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
   std::FILE* const own = kept < 0 ? nullptr : fdopen(kept, "w");
   if (own == nullptr) return;
@@ -35,6 +39,9 @@ inline void keep_screen_for_ourselves() {
   std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);
   screen = own;
 }
+
+// Whether all of it has been written.
+inline bool screen_is_written() { return std::fflush(screen) == 0 && std::ferror(screen) == 0; }
 
 // Columns of the terminal that a stream goes to, also through mpirun's standard output; 0 if there
 // is none.

@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "devices.h"
 #include "harness/command.h"
 #include "harness/factor_options.h"
 #include "harness/sweep.h"
@@ -35,14 +34,13 @@ class RankCommand final : public Command {
   [[nodiscard]] std::vector<FactorNote> factor_notes() const override {
     return notes_of(factors_.factors());
   }
-  [[nodiscard]] ExitCode run(World* world, const std::string& line) override {
-    const std::unique_ptr<Device> device = make_device(run_, *world).device;
-    RunInfo info = describe_launch(*world, device->info(), line, name_);
+  [[nodiscard]] ExitCode run(Launch* launch) override {
+    World& world = launch->world;
     Experiment experiment = [&] {
-      if constexpr (has_peak) return Experiment(factors_, *world, *device, peak_tflops_);
-      if constexpr (!has_peak) return Experiment(factors_, *world, *device);
+      if constexpr (has_peak) return Experiment(factors_, world, launch->device(), peak_tflops_);
+      if constexpr (!has_peak) return Experiment(factors_, world, launch->device());
     }();
-    return run_sweep(experiment, *world, std::move(info), run_);
+    return run_sweep(experiment, world, std::move(launch->info), run_);
   }
 
  private:

@@ -1,15 +1,17 @@
 #pragma once
-// Command: the first word of the command line, with its options. The registry lists all commands.
-// See README.md and `paceline --help`.
+// Command: the first word of the command line, with its options. src/registry.cpp lists all
+// commands. See README.md and `paceline --help`.
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/error.h"
 #include "core/non_copyable.h"
-#include "core/world.h"
+#include "harness/launch_devices.h"
 #include "harness/option_parser.h"
 #include "harness/run_options.h"
 
@@ -22,14 +24,16 @@ class Command : NonCopyable {
   virtual void declare(OptionParser& p) = 0;
   // Called after parsing. Throws UsageError for options that cannot be combined.
   virtual void check(const OptionParser& /*p*/) {}
-  // A command that measures runs collectively, on every rank. One that reads files runs on rank 0
-  // only; its world is null if it is the only process.
+  // A command that measures runs collectively, on every rank; another one on rank 0 only.
   [[nodiscard]] virtual bool measures() const { return true; }
   // Whether a command that measures communicates with other ranks or is timed beside them. If not,
   // it does not start MPI when it is the only process.
   [[nodiscard]] virtual bool needs_mpi() const { return true; }
-  // `line`: the whole command line, quoted for a shell.
-  [[nodiscard]] virtual ExitCode run(World* world, const std::string& line) = 0;
+  // The backends that it measures, each with a device; empty: all that there are. None: it needs
+  // one device a rank, which --device selects.
+  [[nodiscard]] virtual std::optional<std::vector<BackendKind>> backends() const { return {}; }
+  // launch: null for a command that does not measure.
+  [[nodiscard]] virtual ExitCode run(Launch* launch) = 0;
 
   // Units and descriptions of the factors, for the result file.
   [[nodiscard]] virtual std::vector<FactorNote> factor_notes() const { return {}; }
@@ -46,9 +50,6 @@ struct Registration {
   std::unique_ptr<Command> (*make)();
 };
 
-// Every command, in the order of the overview; experiments/registry.cpp.
-[[nodiscard]] std::span<const Registration> registry();
-
 struct ParsedCommand {
   // "model", "--help", "--version" or "model --help": ranks must agree on it
   std::string name;
@@ -57,12 +58,15 @@ struct ParsedCommand {
   GivenOptions given;
   GivenOptions of_preset;            // those of `given` that only the preset gives
   std::unique_ptr<Command> command;  // null if there is an answer
+
+  [[nodiscard]] bool measures() const { return command && command->measures(); }
 };
 
 // The error with the preset's name if it is about an option that only the preset gives.
 [[nodiscard]] Error with_preset(const Error& error, const ParsedCommand& parsed);
 
 // Throws UsageError, with the option and the values that it takes.
-[[nodiscard]] ParsedCommand parse_command_line(int argc, char** argv);
+[[nodiscard]] ParsedCommand parse_command_line(std::span<const Registration> commands, int argc,
+                                               char** argv);
 
 }  // namespace paceline

@@ -12,11 +12,11 @@ namespace paceline {
 
 namespace {
 
-std::string overview() {
+std::string overview(std::span<const Registration> commands) {
   std::string text =
       "paceline measures how language models train, on every rank of an MPI launch.\n\n"
       "usage: paceline EXPERIMENT [options]        mpirun -np N paceline EXPERIMENT [options]\n\n";
-  for (const Registration& r : registry()) text += fmt::format("  {:<12} {}\n", r.name, r.summary);
+  for (const Registration& r : commands) text += fmt::format("  {:<12} {}\n", r.name, r.summary);
   return text +
          "\npaceline EXPERIMENT --help lists the options of one. Options of the kind \"a,b\" are "
          "axes: the cases\nare the product of all of them. Numbers take ranges too: "
@@ -49,12 +49,11 @@ std::string quoted(const std::string& word) {
   return q + "'";
 }
 
-const Registration& registered(const std::string& name) {
-  const auto it = std::find_if(registry().begin(), registry().end(),
-                               [&](const Registration& r) { return r.name == name; });
-  if (it != registry().end()) return *it;
+const Registration& registered(std::span<const Registration> commands, const std::string& name) {
+  const auto it = std::ranges::find(commands, name, &Registration::name);
+  if (it != commands.end()) return *it;
   std::vector<std::string_view> names;
-  for (const Registration& r : registry()) names.push_back(r.name);
+  for (const Registration& r : commands) names.push_back(r.name);
   throw UsageError(fmt::format("'{}' is not an experiment; choose {}{}", name,
                                fmt::join(names, ", "), did_you_mean(name, names)));
 }
@@ -70,7 +69,7 @@ Error with_preset(const Error& error, const ParsedCommand& parsed) {
                                     name, value)};
 }
 
-ParsedCommand parse_command_line(int argc, char** argv) {
+ParsedCommand parse_command_line(std::span<const Registration> commands, int argc, char** argv) {
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   if (arguments.empty()) throw UsageError("no experiment; see paceline --help");
   ParsedCommand parsed;
@@ -78,14 +77,14 @@ ParsedCommand parse_command_line(int argc, char** argv) {
   for (int i = 0; i < argc; ++i)
     parsed.line += fmt::format("{}{}", i > 0 ? " " : "", quoted(argv[i]));
   if (parsed.name == "--help" || parsed.name == "-h") {
-    parsed.answer = overview();
+    parsed.answer = overview(commands);
     return parsed;
   }
   if (parsed.name == "--version") {
     parsed.answer = fmt::format("paceline {}\n", software_version());
     return parsed;
   }
-  const Registration& registration = registered(parsed.name);
+  const Registration& registration = registered(commands, parsed.name);
   parsed.command = registration.make();
   OptionParser p(parsed.name, std::string(registration.summary));
   parsed.command->declare(p);

@@ -30,10 +30,10 @@ World* launch = nullptr;
 
 }  // namespace
 
-int report(const Error& error) {
+ExitCode report(const Error& error) {
   write_to(stderr, "paceline: {}{}\n", error.code() == ExitCode::internal ? "internal error: " : "",
            error.what());
-  return static_cast<int>(error.code());
+  return error.code();
 }
 
 Error error_of(const std::exception& unforeseen) {

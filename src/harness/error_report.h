@@ -12,8 +12,8 @@
 
 namespace paceline {
 
-// Prints "paceline: ..." and returns the exit code.
-int report(const Error& error);
+// Prints "paceline: ..." and returns the error's code.
+ExitCode report(const Error& error);
 
 // EnvironmentError for what the system refuses, memory of the device, a thread that cannot be
 // started or a file that cannot be examined; otherwise InternalError.

@@ -6,8 +6,10 @@
 #include <array>
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string_view>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -52,6 +54,25 @@ bool started_by_mpirun() {
   return std::getenv("OMPI_COMM_WORLD_LOCAL_RANK") || std::getenv("MPI_LOCALRANKID");
 }
 
+// Throws EnvironmentError if srun started a number of tasks other than `ranks`: without PMIx, Open
+// MPI 5 makes each task a launch of its own. Ranks started by mpirun within a Slurm job are not
+// srun tasks.
+void require_all_tasks(int ranks) {
+  const char* tasks = std::getenv("SLURM_STEP_NUM_TASKS");
+  if (tasks == nullptr || started_by_mpirun() || std::atoi(tasks) == ranks) return;
+  throw EnvironmentError(fmt::format(
+      "srun started {} tasks, of which MPI sees {}: use srun --mpi=pmix (srun --mpi=list "
+      "shows the plug-ins) or mpirun within the job",
+      tasks, ranks));
+}
+
+std::string working_folder() {
+  std::error_code gone;
+  std::string folder = std::filesystem::current_path(gone).string();
+  if (gone) throw EnvironmentError("the working folder no longer exists; cd to one that does");
+  return folder;
+}
+
 }  // namespace
 
 bool is_only_process() {
@@ -64,24 +85,15 @@ bool is_only_process() {
   return std::ranges::none_of(names, [](const char* name) { return std::getenv(name) != nullptr; });
 }
 
-void require_all_tasks(int ranks) {
-  const char* tasks = std::getenv("SLURM_STEP_NUM_TASKS");
-  if (tasks == nullptr || started_by_mpirun() || std::atoi(tasks) == ranks) return;
-  throw EnvironmentError(fmt::format(
-      "srun started {} tasks, of which MPI sees {}: use srun --mpi=pmix (srun --mpi=list "
-      "shows the plug-ins) or mpirun within the job",
-      tasks, ranks));
-}
-
 bool reports_errors() { return launched_rank().value_or(0) == 0; }
 
-int report_once(const Error& error) {
+ExitCode report_once(const Error& error) {
   const int rank = launched_rank().value_or(0);
   if (rank == 0) return report(error);
   // Of several that fail without rank 0, the first ends the rest.
   const std::chrono::seconds turn(started_by_mpirun() ? 2 * std::min(rank, 10) : 1);
   std::this_thread::sleep_for(turn);
-  if (!started_by_mpirun()) return static_cast<int>(error.code());
+  if (!started_by_mpirun()) return error.code();
   return report(Error(error.code(), fmt::format("{} (rank {})", error.what(), rank)));
 }
 
@@ -118,6 +130,13 @@ void require_same_command_line(World& world, const CommandLine& mine) {
       refuse_differences(name, values, "give every rank the same options");
     }
   });
+}
+
+void require_same_launch(World& world, const CommandLine& mine) {
+  require_same_command_line(world, mine);
+  require_same(world, "MPI library", world.library(), "use the same one on every rank");
+  require_all_tasks(world.size());
+  require_same(world, "working folder", working_folder(), "start every rank in the same folder");
 }
 
 }  // namespace paceline

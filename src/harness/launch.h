@@ -22,8 +22,8 @@ namespace paceline {
 
 // For an error that every rank may have, before ranks can agree: rank 0 prints it. The others wait,
 // because mpirun ends all processes when one fails, and must not end rank 0 before it has printed
-// the line. One that mpirun leaves alive fails alone, and prints its own. Returns the exit code.
-[[nodiscard]] int report_once(const Error& error);
+// the line. One that mpirun leaves alive fails alone, and prints its own. Returns the error's code.
+[[nodiscard]] ExitCode report_once(const Error& error);
 
 // The command line of one rank.
 struct CommandLine {
@@ -31,11 +31,6 @@ struct CommandLine {
   std::string experiment;
   GivenOptions options;
 };
-
-// Throws EnvironmentError if srun started a number of tasks other than `ranks`: without PMIx, Open
-// MPI 5 makes each task a launch of its own. Ranks started by mpirun within a Slurm job are not
-// srun tasks.
-void require_all_tasks(int ranks);
 
 // Collective. Throws UsageError on every rank unless the value is the same on all: "what: a (rank
 // 0), b (ranks 1, 2); advice".
@@ -49,5 +44,9 @@ void require_same_device(World& world, const std::string& name);
 // Collective. Throws UsageError on every rank unless the command lines are the same: it names the
 // first option that differs. Only --memory-limit may differ: it describes a rank's device.
 void require_same_command_line(World& world, const CommandLine& mine);
+
+// Collective. Throws on every rank unless all have the same command line, MPI library and working
+// folder, and are all the tasks that srun started.
+void require_same_launch(World& world, const CommandLine& mine);
 
 }  // namespace paceline

@@ -4,7 +4,7 @@
 
 #include "core/error.h"
 #include "core/units.h"
-#include "record/whole_file.h"
+#include "core/whole_file.h"
 
 namespace paceline {
 

@@ -9,8 +9,8 @@
 #include "core/error.h"
 #include "core/random.h"
 #include "core/step_state.h"
-#include "record/crash_report.h"
-#include "record/hdf5.h"
+#include "core/crash_report.h"
+#include "core/hdf5.h"
 
 namespace paceline {
 

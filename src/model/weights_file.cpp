@@ -14,9 +14,9 @@
 #include "core/error.h"
 #include "core/fnv1a.h"
 #include "core/random.h"
-#include "record/crash_report.h"
-#include "record/hdf5.h"
-#include "record/whole_file.h"
+#include "core/crash_report.h"
+#include "core/hdf5.h"
+#include "core/whole_file.h"
 
 namespace paceline {
 

@@ -15,7 +15,7 @@
 #include "record/case_record.h"
 #include "record/datasets.h"
 #include "record/environment.h"
-#include "record/hdf5.h"
+#include "core/hdf5.h"
 
 namespace paceline {
 

@@ -1,7 +1,7 @@
 #pragma once
 // Whether a result file holds text and numbers where the program expects them.
 
-#include "record/hdf5.h"
+#include "core/hdf5.h"
 
 namespace paceline {
 

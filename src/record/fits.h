@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "record/case_record.h"
-#include "record/hdf5.h"
+#include "core/hdf5.h"
 
 namespace paceline {
 

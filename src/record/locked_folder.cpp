@@ -17,7 +17,7 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/screen.h"
-#include "record/whole_file.h"
+#include "core/whole_file.h"
 
 namespace paceline {
 

@@ -14,11 +14,11 @@
 #include "core/error.h"
 #include "record/case_file.h"
 #include "record/console.h"
-#include "record/crash_report.h"
+#include "core/crash_report.h"
 #include "record/described_types.h"
 #include "record/fits.h"
 #include "record/sealed_file.h"
-#include "record/whole_file.h"
+#include "core/whole_file.h"
 
 namespace paceline {
 

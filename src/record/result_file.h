@@ -16,9 +16,9 @@
 
 #include "record/case_record.h"
 #include "record/environment.h"
-#include "record/hdf5.h"
+#include "core/hdf5.h"
 #include "record/locked_folder.h"
-#include "record/whole_file.h"
+#include "core/whole_file.h"
 
 namespace paceline {
 

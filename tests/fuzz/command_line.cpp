@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "harness/command.h"
+#include "registry.h"
 #include "tests/fuzz/fuzz.h"
 
 using namespace paceline;
@@ -18,6 +18,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
-  fuzz::accepted([&] { (void)parse_command_line(static_cast<int>(words.size()), argv.data()); });
+  fuzz::accepted([&] { (void)parse_command_line(registry(), static_cast<int>(words.size()), argv.data()); });
   return 0;
 }

@@ -1,7 +1,7 @@
 // --tokens: flat files of uint16. tests/fuzz/files.py covers HDF5 files.
 
 #include "model/batch.h"
-#include "record/hdf5.h"
+#include "core/hdf5.h"
 #include "tests/fuzz/fuzz.h"
 
 using namespace paceline;

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <set>
 
-#include "harness/command.h"
+#include "registry.h"
 
 namespace paceline {
 namespace {

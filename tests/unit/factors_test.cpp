@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "experiments/attention/attention_case.h"
-#include "harness/command.h"
+#include "registry.h"
 #include "harness/factor_options.h"
 
 namespace paceline {

@@ -1,4 +1,4 @@
-#include "record/hdf5.h"
+#include "core/hdf5.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

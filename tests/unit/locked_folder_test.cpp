@@ -17,7 +17,7 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/non_copyable.h"
-#include "record/whole_file.h"
+#include "core/whole_file.h"
 #include "temp_folder.h"
 
 // If set, runs once between open() and flock() of a lock file.

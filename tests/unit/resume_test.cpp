@@ -5,7 +5,7 @@
 #include <cmath>
 #include <fstream>
 
-#include "record/whole_file.h"
+#include "core/whole_file.h"
 #include "result_files.h"
 
 namespace paceline {

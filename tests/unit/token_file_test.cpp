@@ -7,7 +7,7 @@
 #include "core/error.h"
 #include "core/step_state.h"
 #include "model/batch.h"
-#include "record/hdf5.h"
+#include "core/hdf5.h"
 #include "temp_folder.h"
 
 namespace paceline {

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "core/communicator.h"
-#include "devices.h"
 #include "experiments/collectives/collective_case.h"
 #include "harness/experiment.h"
+#include "harness/launch_devices.h"
 
 namespace paceline {
 

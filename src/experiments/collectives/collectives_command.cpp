@@ -23,7 +23,7 @@ class CollectivesCommand final : public Command {
     options_.factors.finish(p);
     options_.all_backends = !p.given("--backend");
     const auto named = [&](BackendKind kind) {
-      const std::vector<BackendKind> all = backends();
+      const std::vector<BackendKind> all = of_cases();
       return p.by_name("--backend") && std::find(all.begin(), all.end(), kind) != all.end();
     };
     if (run_.device == DeviceChoice::cpu && named(BackendKind::nccl)) {
@@ -36,19 +36,17 @@ class CollectivesCommand final : public Command {
   [[nodiscard]] std::vector<FactorNote> factor_notes() const override {
     return notes_of(options_.factors.factors());
   }
-  [[nodiscard]] ExitCode run(World* world, const std::string& line) override {
-    std::vector<Backend> made = make_backends(
-        run_, options_.all_backends ? std::vector<BackendKind>{} : backends(), *world);
-    const Backend& recorded = made[1].device ? made[1] : made[0];
-    RunInfo info = describe_launch(*world, recorded.device ? recorded.device->info() : DeviceInfo(),
-                                   line, "collectives");
-    CollectivesExperiment experiment(options_, *world, std::move(made));
-    return run_sweep(experiment, *world, std::move(info), run_);
+  [[nodiscard]] std::optional<std::vector<BackendKind>> backends() const override {
+    return options_.all_backends ? std::vector<BackendKind>{} : of_cases();
+  }
+  [[nodiscard]] ExitCode run(Launch* launch) override {
+    CollectivesExperiment experiment(options_, launch->world, std::move(launch->backends));
+    return run_sweep(experiment, launch->world, std::move(launch->info), run_);
   }
 
  private:
   // The backends of all cases of the options, with repetitions.
-  [[nodiscard]] std::vector<BackendKind> backends() const {
+  [[nodiscard]] std::vector<BackendKind> of_cases() const {
     std::vector<BackendKind> kinds;
     for (const CollectiveCase& c : options_.factors.cases([](CollectiveCase&) { return true; })) {
       kinds.push_back(c.backend);

@@ -21,7 +21,7 @@ class MergeCommand final : public Command {
  public:
   [[nodiscard]] bool measures() const override { return false; }
   void declare(OptionParser& p) override { p.file(file_, "the result file to rebuild"); }
-  [[nodiscard]] ExitCode run(World* /*world*/, const std::string& /*line*/) override {
+  [[nodiscard]] ExitCode run(Launch* /*launch*/) override {
     const MergedCases merged = merge_after_crash(file_);
     for (const std::string& damage : merged.damaged) write_to(stderr, "warning: {}\n", damage);
     if (merged.count == 0) {
@@ -41,24 +41,31 @@ class MergeCommand final : public Command {
 // docs/file-format.md is generated from it.
 class ColumnsCommand final : public Command {
  public:
+  explicit ColumnsCommand(std::span<const Registration> commands) : commands_(commands) {}
+
   [[nodiscard]] bool measures() const override { return false; }
   void declare(OptionParser& /*p*/) override {}
-  [[nodiscard]] ExitCode run(World* /*world*/, const std::string& /*line*/) override {
+  [[nodiscard]] ExitCode run(Launch* /*launch*/) override {
     for (const Description& d : descriptions()) {
       write_out("{}\t{}\t{}\t{}\n", d.group, d.name, d.unit, d.text);
     }
-    for (const Registration& r : registry()) {
+    for (const Registration& r : commands_) {
       for (const FactorNote& f : r.make()->factor_notes()) {
         write_out("factors of {}\t{}\t{}\t{}\n", r.name, f.name, f.unit, f.description);
       }
     }
     return ExitCode::done;
   }
+
+ private:
+  std::span<const Registration> commands_;
 };
 
 }  // namespace
 
-std::unique_ptr<Command> columns_command() { return std::make_unique<ColumnsCommand>(); }
+std::unique_ptr<Command> columns_command(std::span<const Registration> commands) {
+  return std::make_unique<ColumnsCommand>(commands);
+}
 std::unique_ptr<Command> merge_command() { return std::make_unique<MergeCommand>(); }
 
 }  // namespace paceline

@@ -10,7 +10,6 @@
 #include "core/precision.h"
 #include "core/screen.h"
 #include "core/units.h"
-#include "devices.h"
 #include "experiments/info/host_links.h"
 #include "harness/ceilings.h"
 #include "harness/command.h"
@@ -219,17 +218,18 @@ class InfoCommand final : public Command {
     p.flag("--json", run_.json, "one JSON object instead of tables");
   }
   [[nodiscard]] bool needs_mpi() const override { return false; }
-  [[nodiscard]] ExitCode run(World* world, const std::string& line) override {
-    const std::unique_ptr<Device> device = make_device(run_, *world).device;
-    RunInfo run = describe_launch(*world, device->info(), line, "info");
+  [[nodiscard]] ExitCode run(Launch* launch) override {
+    World& world = launch->world;
+    Device& device = launch->device();
+    RunInfo& run = launch->info;
     for (auto& [name, value] : run.environment) {
-      if (name == "mpi") value = linked_mpi();
+      if (name == "mpi") value = launch->mpi_library;
     }
     const std::vector<RankCeilings> ceilings =
-        ceilings_ ? measure_ceilings(*world, *device) : std::vector<RankCeilings>{};
-    const Json hosts = gather_links(*world, run);
-    const std::vector<NvLinks> nvlinks = gather_nvlinks(*world, *device);
-    if (world->rank() != 0) return ExitCode::done;
+        ceilings_ ? measure_ceilings(world, device) : std::vector<RankCeilings>{};
+    const Json hosts = gather_links(world, run);
+    const std::vector<NvLinks> nvlinks = gather_nvlinks(world, device);
+    if (world.rank() != 0) return ExitCode::done;
     if (run_.json) {
       // Names from the system may contain bytes that are not valid UTF-8.
       write_out("{}\n", json_of(run, hosts, nvlinks, ceilings)

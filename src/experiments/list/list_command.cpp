@@ -51,11 +51,13 @@ std::string listed(const Registration& experiment, const Presets& presets) {
 
 class ListCommand final : public Command {
  public:
+  explicit ListCommand(std::span<const Registration> commands) : commands_(commands) {}
+
   [[nodiscard]] bool measures() const override { return false; }
   void declare(OptionParser& /*p*/) override {}
-  [[nodiscard]] ExitCode run(World* /*world*/, const std::string& /*line*/) override {
+  [[nodiscard]] ExitCode run(Launch* /*launch*/) override {
     std::string text;
-    for (const Registration& r : registry()) {
+    for (const Registration& r : commands_) {
       const std::unique_ptr<Command> command = r.make();
       OptionParser p{std::string(r.name), std::string(r.summary)};
       command->declare(p);
@@ -66,10 +68,15 @@ class ListCommand final : public Command {
     write_out("{}", text);
     return ExitCode::done;
   }
+
+ private:
+  std::span<const Registration> commands_;
 };
 
 }  // namespace
 
-std::unique_ptr<Command> list_command() { return std::make_unique<ListCommand>(); }
+std::unique_ptr<Command> list_command(std::span<const Registration> commands) {
+  return std::make_unique<ListCommand>(commands);
+}
 
 }  // namespace paceline

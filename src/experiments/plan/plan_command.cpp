@@ -45,7 +45,7 @@ class PlanCommand final : public Command {
       throw UsageError("--run-tokens: goes with --ask run");
     }
   }
-  [[nodiscard]] ExitCode run(World* /*world*/, const std::string& /*line*/) override {
+  [[nodiscard]] ExitCode run(Launch* /*launch*/) override {
     const PlanCase plan = options_.plan();
     if (rates_.empty()) {
       print_plan(plan);

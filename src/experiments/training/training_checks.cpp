@@ -10,7 +10,7 @@
 #include "core/utf8.h"
 #include "experiments/training/bucket_prediction.h"
 #include "experiments/training/training.h"
-#include "record/whole_file.h"
+#include "core/whole_file.h"
 
 namespace paceline {
 

@@ -1,6 +1,5 @@
 #include <memory>
 
-#include "devices.h"
 #include "experiments/training/training.h"
 #include "harness/command.h"
 #include "harness/sweep.h"
@@ -48,14 +47,15 @@ class TrainingCommand final : public Command {
   [[nodiscard]] std::vector<FactorNote> factor_notes() const override {
     return notes_of(options_.factors.factors());
   }
-  [[nodiscard]] ExitCode run(World* world, const std::string& line) override {
-    const auto [device, make_communicator] = make_device(run_, *world);
-    const std::string name(name_of(options_.kind));
-    RunInfo info = describe_launch(*world, device->info(), line, name);
+  [[nodiscard]] ExitCode run(Launch* launch) override {
+    World& world = launch->world;
     std::unique_ptr<Communicator> communicator;
-    if (options_.kind != TrainingKind::model) communicator = make_communicator(*world);
-    TrainingExperiment experiment(options_, run_, *world, *device, {*world, communicator.get()});
-    return run_sweep(experiment, *world, std::move(info), run_);
+    if (options_.kind != TrainingKind::model) {
+      communicator = launch->backends.front().make_communicator(world);
+    }
+    TrainingExperiment experiment(options_, run_, world, launch->device(),
+                                  {world, communicator.get()});
+    return run_sweep(experiment, world, std::move(launch->info), run_);
   }
 
  private:

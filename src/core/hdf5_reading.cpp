@@ -10,7 +10,7 @@
 #include <fstream>
 #include <system_error>
 
-#include "record/hdf5.h"
+#include "core/hdf5.h"
 
 namespace paceline::hdf5 {
 

@@ -1,4 +1,4 @@
-#include "record/whole_file.h"
+#include "core/whole_file.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -1,15 +1,14 @@
-// The commands of paceline in the order of `paceline --help`. To add an experiment, add a folder
-// next to this file and its line here, with the function that constructs its command.
+#include "registry.h"
 
 #include <array>
-
-#include "harness/command.h"
 
 namespace paceline {
 
 using Make = std::unique_ptr<Command>();
 Make model_command, attention_command, ddp_command, zero_command, collectives_command, plan_command,
-    precision_command, info_command, list_command, merge_command, columns_command;
+    precision_command, info_command, merge_command;
+using MakeOfAll = std::unique_ptr<Command>(std::span<const Registration>);
+MakeOfAll list_command, columns_command;
 
 // clang-format off
 std::span<const Registration> registry() {
@@ -20,11 +19,11 @@ std::span<const Registration> registry() {
     {"zero", "the same steps with the optimizer's state sharded over ranks", zero_command},
     {"collectives", "all_reduce and others over ranks, sizes and dtypes; every result is checked", collectives_command},
     {"plan", "memory, communication and time of a model and a layout, from closed forms", plan_command},
-    {"precision", "what mixed precision does: sums, bits, dtypes of a running model, norms", precision_command},
+    {"precision", "what mixed precision does: sums, dtypes of a running model, norms", precision_command},
     {"info", "ranks, devices and library versions; --ceilings measures their peak rates", info_command},
-    {"list", "experiments and their presets, with the options of each", list_command},
+    {"list", "experiments and their presets, with the options of each", [] { return list_command(registry()); }},
     {"merge", "rebuilds a result file from its finished cases after a crash", merge_command},
-    {"columns", "the meaning of every dataset and attribute of a result file, tab-separated", columns_command},
+    {"columns", "the meaning of every dataset and attribute of a result file, tab-separated", [] { return columns_command(registry()); }},
   });
   return commands;
 }

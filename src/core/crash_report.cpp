@@ -1,4 +1,4 @@
-#include "record/crash_report.h"
+#include "core/crash_report.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
