@@ -54,18 +54,6 @@ bool started_by_mpirun() {
   return std::getenv("OMPI_COMM_WORLD_LOCAL_RANK") || std::getenv("MPI_LOCALRANKID");
 }
 
-// Throws EnvironmentError if srun started a number of tasks other than `ranks`: without PMIx, Open
-// MPI 5 makes each task a launch of its own. Ranks started by mpirun within a Slurm job are not
-// srun tasks.
-void require_all_tasks(int ranks) {
-  const char* tasks = std::getenv("SLURM_STEP_NUM_TASKS");
-  if (tasks == nullptr || started_by_mpirun() || std::atoi(tasks) == ranks) return;
-  throw EnvironmentError(fmt::format(
-      "srun started {} tasks, of which MPI sees {}: use srun --mpi=pmix (srun --mpi=list "
-      "shows the plug-ins) or mpirun within the job",
-      tasks, ranks));
-}
-
 std::string working_folder() {
   std::error_code gone;
   std::string folder = std::filesystem::current_path(gone).string();
@@ -83,6 +71,15 @@ bool is_only_process() {
   constexpr std::array names = {"PMIX_RANK", "PMI_RANK", "PMI_FD", "PALS_RANKID",
                                 "MV2_COMM_WORLD_RANK"};
   return std::ranges::none_of(names, [](const char* name) { return std::getenv(name) != nullptr; });
+}
+
+void require_all_tasks(int ranks) {
+  const char* tasks = std::getenv("SLURM_STEP_NUM_TASKS");
+  if (tasks == nullptr || started_by_mpirun() || std::atoi(tasks) == ranks) return;
+  throw EnvironmentError(fmt::format(
+      "srun started {} tasks, of which MPI sees {}: use srun --mpi=pmix (srun --mpi=list "
+      "shows the plug-ins) or mpirun within the job",
+      tasks, ranks));
 }
 
 bool reports_errors() { return launched_rank().value_or(0) == 0; }

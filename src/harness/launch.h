@@ -32,6 +32,11 @@ struct CommandLine {
   GivenOptions options;
 };
 
+// Throws EnvironmentError if srun started a number of tasks other than `ranks`: without PMIx, Open
+// MPI 5 makes each task a launch of its own. Ranks started by mpirun within a Slurm job are not
+// srun tasks.
+void require_all_tasks(int ranks);
+
 // Collective. Throws UsageError on every rank unless the value is the same on all: "what: a (rank
 // 0), b (ranks 1, 2); advice".
 void require_same(World& world, std::string_view what, const std::string& mine,

@@ -117,7 +117,7 @@ void ResultFile::find_cases(const std::string& experiment) {
     throw UsageError(fmt::format("{}: {} has results of '{}', not of '{}'; {}",
                                  experiment.empty() ? "merge" : "--resume", path.string(), found,
                                  expected,
-                                 experiment.empty() ? "move them away" : "name another --output"));
+                                 experiment.empty() ? "move it away" : "name another --output"));
   };
   const auto keep = [&](const hdf5::File& file, const std::string& id, KeptCase kept) {
     const hdf5::Group group = file.group("cases").group(id);

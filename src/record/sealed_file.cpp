@@ -3,7 +3,8 @@
 #include <fmt/format.h>
 
 #include <fstream>
-#include <iterator>
+#include <sstream>
+#include <utility>
 
 namespace paceline {
 
@@ -24,8 +25,9 @@ std::uint64_t digest(std::string_view bytes) {
 std::string sealed(std::string_view bytes) { return std::string(bytes) + seal_of(bytes); }
 
 std::optional<std::string> unsealed(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string bytes{std::istreambuf_iterator<char>(file), {}};
+  std::ostringstream contents;
+  contents << std::ifstream(path, std::ios::binary).rdbuf();  // of a folder: nothing
+  std::string bytes = std::move(contents).str();
   const std::size_t seal_size = seal_of("").size();
   if (bytes.size() < seal_size) return std::nullopt;
   const std::string seal = bytes.substr(bytes.size() - seal_size);

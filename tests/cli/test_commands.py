@@ -119,7 +119,7 @@ def test_options_override_the_values_of_a_preset(paceline):
     done = paceline("model", "--preset", "sizes", "--size", "tiny", "--dry-run")
     assert done.out.startswith("4 cases")
     done = paceline("model", "--preset", "warmup", "--global-batch", 8, "--dry-run")
-    assert done.out.startswith("20 cases"), done.err
+    assert done.out.startswith("5 cases"), done.err
     assert " 128 8 fp32" in done.out
     done = paceline("ddp", "--preset", "course", "--batch-size", 3, "--quiet", "--dry-run")
     assert done.out.startswith("8 cases"), done.err
@@ -213,11 +213,11 @@ def test_command_line_overrides_config_file_overrides_preset(paceline, tmp_path)
     def cases(*args):
         return paceline("model", *args, "--dry-run").out.split()[0]
 
-    (tmp_path / "run.toml").write_text('preset = "warmup"\nsize = ["small", "xl"]\n')
-    assert cases("--preset", "warmup") == "20"
+    (tmp_path / "run.toml").write_text('preset = "sizes"\nsize = ["small", "xl"]\n')
+    assert cases("--preset", "sizes") == "20"
     assert cases("--config", "run.toml") == "8"
     assert cases("--config", "run.toml", "--size", "medium") == "4"
-    assert cases("--config", "run.toml", "--preset", "sizes") == "8"
+    assert cases("--config", "run.toml", "--preset", "precision") == "4"
     (tmp_path / "run.toml").write_text("global-batch = 8\n")
     assert (
         " 128 8 fp32"
