@@ -4,8 +4,8 @@ import lzma
 import os
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from errno import EACCES, EDQUOT, EFBIG, ELOOP, ENAMETOOLONG, ENOSPC, EPERM
 from functools import cache
@@ -15,7 +15,7 @@ import h5py
 import numpy as np
 import pandas as pd
 
-from . import contents, temporary_files, untrusted_file
+from . import contents, temporary_files
 from .formatting import printable, text
 from .hdf5_file import open_hdf5, reason
 
@@ -53,8 +53,6 @@ def opened(path: Path) -> Iterator[h5py.File]:
         refuse_pipe(path)
         path.open("rb").close()
         plain = decompressed(path)
-        if h5py.is_hdf5(plain) and (fault := untrusted_file.fault_of(plain)):
-            raise ResultError(f"{path} {fault}")
         with open_hdf5(plain) as file:
             contents.check(file)
             check_schema(path, file)
@@ -71,19 +69,6 @@ def opened(path: Path) -> Iterator[h5py.File]:
         raise unreadable(path, error) from None
     except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError):
         raise ResultError(f"{path}: cannot be read: it is not as paceline writes it") from None
-
-
-def examine(paths: Sequence[Path]) -> None:
-    """Has several files read before they are opened, at the same time. Files that cannot be are
-    left to opened(), which says why."""
-    found = []
-    for path in paths:
-        with suppress(OSError, ResultError):
-            refuse_pipe(path)
-            plain = decompressed(path)
-            if h5py.is_hdf5(plain):
-                found.append(plain)
-    untrusted_file.examine(found)
 
 
 def decompressed(path: Path) -> Path:

@@ -23,7 +23,6 @@ from .formatting import case_label, label, lines, printable, text
 from .result_file import (
     ResultError,
     Samples,
-    examine,
     hardware,
     opened,
     read_samples,
@@ -210,7 +209,6 @@ class Results:
 def load(paths: Sequence[Path]) -> list[Results]:
     """The cases of each experiment, in the order of the files. Raises ResultError with the file's
     name."""
-    examine(paths)
     return by_experiment([read_file(path) for path in paths])
 
 

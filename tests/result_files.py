@@ -71,7 +71,7 @@ def undescribed(path: Path) -> list[str]:
 
 
 def seal(path: Path) -> None:
-    """Ends the file as the program ends its case files: with the 64-bit FNV-1a hash of its bytes."""
+    """Ends the file as the program ends its case files: with the 64-bit FNV-1a of its bytes."""
     data = path.read_bytes()
     digest = 0xCBF29CE484222325
     for byte in data:

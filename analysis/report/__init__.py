@@ -10,7 +10,7 @@ from pathlib import Path
 
 from .. import repeats
 from ..repeats import Repeat
-from ..result_file import device_of, examine
+from ..result_file import device_of
 from ..results import ResultError, Results, Run, as_written, by_experiment, file_names, load
 from . import (
     accounting,
@@ -59,7 +59,6 @@ class Report:
 
 def of(paths: Sequence[Path]) -> Report:
     """Raises ResultError."""
-    examine(paths)
     found: list[Results] = [results for path in paths for results in load([path])]
     runs = [run for results in found for run in results.runs]
     with as_written(paths):

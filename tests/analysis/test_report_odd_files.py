@@ -2,7 +2,6 @@
 
 import base64
 import lzma
-import mmap
 import re
 import shutil
 
@@ -11,10 +10,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis import untrusted_file
 from analysis.__main__ import main
-from analysis.result_file import decompressed, examine
-from analysis.results import ResultError, file_names, load
+from analysis.result_file import decompressed
+from analysis.results import file_names, load
 from conftest import ROOT
 from synthetic import case
 
@@ -129,36 +127,6 @@ def test_a_damaged_compressed_file(make_file, tmp_path, capsys, fault):
         }[fault]
     )
     assert "cannot be read" in refused(path, tmp_path, capsys)
-
-
-def test_several_files_are_examined_at_a_time(make_file, monkeypatch):
-    """Two at a time on two cores, each file once."""
-    paths = [make_file([case({"size": "xl"}, STEP)], name) for name in ("a.h5", "b.h5", "c.h5")]
-    paths[1].write_bytes(paths[1].read_bytes()[:2000])
-    calls = []
-    wait, start = untrusted_file.wait_for, untrusted_file.start_reading
-    monkeypatch.setattr("os.cpu_count", lambda: 2)
-    monkeypatch.setattr(
-        untrusted_file, "start_reading", lambda path: (calls.append(path.name), start(path))[1]
-    )
-    monkeypatch.setattr(
-        untrusted_file, "wait_for", lambda child: (calls.append("wait"), wait(child))[1]
-    )
-    examine([*paths, paths[0]])
-    assert calls == ["a.h5", "b.h5", "wait", "c.h5", "wait", "wait"]
-    assert [load([path])[0].experiment for path in (paths[0], paths[2])] == ["model"] * 2
-    with pytest.raises(ResultError, match=r"b\.h5"):
-        load([paths[1]])
-    assert len(calls) == 6
-
-
-def test_memory_that_is_only_mapped_does_not_count(make_file):
-    """NumPy's threads map gigabytes on machines with many cores."""
-    path = make_file([case({"size": "xl"}, STEP)])
-    with h5py.File(path, "r+") as file:
-        file["large"] = np.zeros(1 << 22)
-    with mmap.mmap(-1, 9 << 30, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ):
-        assert untrusted_file.fault_of(path) == ""
 
 
 def test_a_missing_file(tmp_path, capsys):

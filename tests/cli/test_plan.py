@@ -134,7 +134,11 @@ def test_hardware_file_adds_and_replaces_devices(paceline, tmp_path):
     [
         (OWN_DEVICES, ("--hardware", "owm"), "--hardware: 'owm' is unknown; choose h100, own, "),
         (OWN_DEVICES, ("--hardware", "own"), "own has no stated peak for fp32"),
-        ("[own]\nmemory_GB = 24\n", ("--hardware", "own"), "devices.toml:1:2: own lacks node_devices"),
+        (
+            "[own]\nmemory_GB = 24\n",
+            ("--hardware", "own"),
+            "devices.toml:1:2: own lacks node_devices",
+        ),
         ("[own\n", ("--hardware", "own"), "devices.toml:1"),
         (None, ("--hardware", "own"), "devices.toml"),
     ],

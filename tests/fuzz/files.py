@@ -23,6 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(Path(__file__).parent), str(ROOT / "tests")]
 
 from mutations import mutate  # noqa: E402
+
 from result_files import split_into_case_files  # noqa: E402
 
 PROGRAM = ROOT / "build" / "paceline"
