@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/hdf5.h"
 #include "record/case_record.h"
 #include "record/datasets.h"
 #include "record/environment.h"
-#include "core/hdf5.h"
 
 namespace paceline {
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "record/case_record.h"
 #include "core/hdf5.h"
+#include "record/case_record.h"
 
 namespace paceline {
 

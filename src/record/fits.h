@@ -4,8 +4,8 @@
 #include <array>
 #include <vector>
 
-#include "record/case_record.h"
 #include "core/hdf5.h"
+#include "record/case_record.h"
 
 namespace paceline {
 

@@ -11,14 +11,14 @@
 #include <system_error>
 #include <utility>
 
+#include "core/crash_report.h"
 #include "core/error.h"
+#include "core/whole_file.h"
 #include "record/case_file.h"
 #include "record/console.h"
-#include "core/crash_report.h"
 #include "record/described_types.h"
 #include "record/fits.h"
 #include "record/sealed_file.h"
-#include "core/whole_file.h"
 
 namespace paceline {
 

@@ -14,11 +14,11 @@
 #include <string_view>
 #include <vector>
 
+#include "core/hdf5.h"
+#include "core/whole_file.h"
 #include "record/case_record.h"
 #include "record/environment.h"
-#include "core/hdf5.h"
 #include "record/locked_folder.h"
-#include "core/whole_file.h"
 
 namespace paceline {
 

@@ -47,6 +47,10 @@ TEST_F(ChangedFilesTest, ACaseThatIsLostIsNamedAndTheOthersAreMerged) {
                                                       [&] { std::ofstream(file) << "x"; },
                                                       [&] {
                                                         fs::remove(file);
+                                                        fs::copy(file_of(b_), file);
+                                                      },
+                                                      [&] {
+                                                        fs::remove(file);
                                                         fs::create_directories(file / "notes");
                                                       }};
   for (std::size_t i = 0; i < changes.size(); ++i) {

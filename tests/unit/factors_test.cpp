@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "experiments/attention/attention_case.h"
-#include "registry.h"
 #include "harness/factor_options.h"
+#include "registry.h"
 
 namespace paceline {
 namespace {

@@ -5,9 +5,9 @@
 #include <fstream>
 
 #include "core/error.h"
+#include "core/hdf5.h"
 #include "core/step_state.h"
 #include "model/batch.h"
-#include "core/hdf5.h"
 #include "temp_folder.h"
 
 namespace paceline {

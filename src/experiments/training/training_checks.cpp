@@ -8,9 +8,9 @@
 #include <string_view>
 
 #include "core/utf8.h"
+#include "core/whole_file.h"
 #include "experiments/training/bucket_prediction.h"
 #include "experiments/training/training.h"
-#include "core/whole_file.h"
 
 namespace paceline {
 
