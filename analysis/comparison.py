@@ -97,6 +97,8 @@ def read(path: Path) -> File:
 
 def factors_of(case: h5py.Group, of_version_1: bool) -> dict[str, object]:
     factors = {name: case.attrs[name] for name in sorted(case.attrs) if name not in NOT_FACTORS}
+    if factors.get("cold_start") == np.False_:
+        del factors["cold_start"]  # of older files; what every case is now
     if not of_version_1:
         return factors
     # It recorded factors that did not apply to a case, and called bf16x3 near.

@@ -291,6 +291,8 @@ def from_file(path: Path, file: h5py.File) -> Results:
     frame, units = read_table(path, file["summary"])
     cases = {text(name): case for name, case in file.get("cases", {}).items()}
     factors = {name for case in cases.values() for name in case.attrs} - NOT_FACTORS
+    if "cold_start" in frame and not frame["cold_start"].any():
+        frame = frame.drop(columns="cold_start")  # of older files; what every case is now
     factors &= set(frame.columns)
     for name in factors:
         # /summary has flags as 0 and 1, the cases' attributes as truth values.

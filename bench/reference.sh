@@ -9,7 +9,7 @@ PACELINE_RESULTS=${PACELINE_RESULTS:-results/new}
 
 run model-sizes 1 model --preset sizes
 for size in small medium large xl 2.7b; do
-  run "model-warmup-$size" 1 model --preset warmup --size "$size"
+  run model-warmup 1 model --preset warmup --size "$size"
 done
 run model-precision 1 model --preset precision
 run model-memory 1 model --preset memory --memory-timeline no

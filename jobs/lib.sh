@@ -1,4 +1,4 @@
-# Functions for job files. A job file sources this and calls measure() once for each result file, under
+# Functions for job files. A job file sources this and calls measure() for each launch, under
 # sbatch or workstation.sh. Variables: docs/slurm.md.
 # shellcheck shell=bash
 set -euo pipefail

@@ -52,7 +52,7 @@ std::unique_ptr<World> make_world(const ParsedCommand& parsed, int argc, char** 
 // exceptions are not caught: see error_report.h.
 ExitCode run_ranks(const ParsedCommand& parsed, World& world) {
   const StopSignal stop;
-  std::signal(SIGPIPE, SIG_IGN);  // the run must write its file, whoever reads its lines
+  std::signal(SIGPIPE, SIG_IGN);  // a closed pipe must not end a run before its file is written
   end_launch_when_uncaught(world);
   bool alike = false;
   try {

@@ -90,7 +90,7 @@ def warmup(found: list[Results]) -> Section:
         title="What do warm-up steps change?",
         problem="benchmarking_script (c)",
         question="What happens without warm-up steps, why, and why may 1 or 2 still not be enough?",
-        command="build/paceline model --preset warmup",
+        command="jobs/workstation.sh warmup",
         sentences=cold_sentences(rows),
         tables=[cold_table(measured)] if measured else [],
         drawings=drawings("warmup", chosen, ["warmup"]),

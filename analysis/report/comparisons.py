@@ -66,7 +66,11 @@ def warmup(cases: list[Case]) -> Comparison:
                                       mode="train-step", precision="fp32")
             if case.results.experiment == "model" and row["size"]
         ]  # fmt: skip
-        found = [from_cold(case, int(row["warmup"])) for case in fits if is_cold(case)]
+        found = [
+            from_cold(case, int(row["warmup"]))
+            for case in fits
+            if warmup_table.is_study(case.results)
+        ]
         return next((ours for ours in found if ours), None)
 
     return Comparison(
@@ -75,13 +79,6 @@ def warmup(cases: list[Case]) -> Comparison:
         "number of warm-up steps.",
         find, unstated=without("size"),
     )  # fmt: skip
-
-
-def is_cold(case: Case) -> bool:
-    """Whether the warm-up begins with the first step of a process. Older files do not say."""
-    if case.get("cold_start"):
-        return case.get("cold_start") == "true"
-    return case.results.varying == ["size"] and case.get("profile") in ("", "0")
 
 
 def from_cold(case: Case, warmup_steps: int) -> Ours | None:

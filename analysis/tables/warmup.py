@@ -1,5 +1,7 @@
 """The table of what 0, 1, 2 and 5 warm-up steps give, of launches that measure one size each."""
 
+import re
+
 import numpy as np
 import pandas as pd
 
@@ -15,9 +17,16 @@ PHASES = ("forward", "backward", "step")
 
 
 def is_study(results: Results) -> bool:
-    """Whether every size was measured from the first step of a process on."""
-    asked = results.constant.get("cold_start") == "true"  # of older files
-    return asked or any("preset warmup" in run.command for run in results.runs)
+    """Whether each case was measured from the first step of a process on: it has a launch of one
+    rank to itself. Of a single case, the command must ask for the study too."""
+    if results.constant.get("cold_start") == "true":  # of older files
+        return True
+    frame = results.frame
+    alone = (
+        {"run", "ranks"} <= set(frame) and frame["run"].is_unique and (frame["ranks"] == 1).all()
+    )
+    asked = any(re.search(r"--preset[ =]warmup\b", run.command) for run in results.runs)
+    return alone and (len(frame) > 1 or asked)
 
 
 def longest_of_each_run(results: Results) -> Results:

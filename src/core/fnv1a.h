@@ -1,5 +1,5 @@
 #pragma once
-// The hash FNV-1a (Fowler, Noll, Vo; 64 bits), over 64-bit words.
+// The hash FNV-1a (Fowler, Noll, Vo; 64 bits), over bytes or over 64-bit words.
 
 #include <cstdint>
 

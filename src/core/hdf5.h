@@ -95,8 +95,8 @@ class Dataset : public Object {
   using Object::Object;
 
   [[nodiscard]] Dims dims() const;
-  [[nodiscard]] std::size_t size() const;        // the product of them
-  [[nodiscard]] H5T_class_t type_class() const;  // H5T_INTEGER, H5T_FLOAT, H5T_STRING, ...
+  [[nodiscard]] std::size_t size() const;          // the product of them
+  [[nodiscard]] H5T_class_t type_class() const;    // H5T_INTEGER, H5T_FLOAT, H5T_STRING, ...
   [[nodiscard]] std::size_t element_size() const;  // bytes in the file
   [[nodiscard]] bool is_signed() const;            // of an integer type
   // Whether its elements are stored in other files.

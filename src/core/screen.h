@@ -40,7 +40,7 @@ inline void keep_screen_for_ourselves() {
   screen = own;
 }
 
-// Whether all of it has been written.
+// Whether all of standard output has been written.
 inline bool screen_is_written() { return std::fflush(screen) == 0 && std::ferror(screen) == 0; }
 
 // Columns of the terminal that a stream goes to, also through mpirun's standard output; 0 if there

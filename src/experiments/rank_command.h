@@ -1,7 +1,6 @@
 #pragma once
 // The command of an experiment whose ranks measure independently, each on a device of its own.
 
-#include <memory>
 #include <string>
 #include <type_traits>
 #include <utility>

@@ -133,7 +133,9 @@ void require_same_launch(World& world, const CommandLine& mine) {
   require_same_command_line(world, mine);
   require_same(world, "MPI library", world.library(), "use the same one on every rank");
   require_all_tasks(world.size());
-  require_same(world, "working folder", working_folder(), "start every rank in the same folder");
+  std::string folder;
+  collectively(world, [&] { folder = working_folder(); });
+  require_same(world, "working folder", folder, "start every rank in the same folder");
 }
 
 }  // namespace paceline

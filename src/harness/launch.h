@@ -2,7 +2,6 @@
 // The processes of one launch: their number before MPI is initialized, and whether all were started
 // with the same command line.
 
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>

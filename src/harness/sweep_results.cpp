@@ -70,8 +70,8 @@ std::string device_line(const RunInfo& run) {
   return fmt::format("device: {}, {}\n", name_of(device.kind), device.name);
 }
 
-}  // namespace
-
+// --output; or results/<experiment>-<now>.h5, whose folder of case files is then created: runs that
+// start in the same second get different names.
 std::filesystem::path output_path(const RunOptions& options, const std::string& experiment) {
   namespace fs = std::filesystem;
   if (!options.output.empty()) return options.output;
@@ -87,6 +87,8 @@ std::filesystem::path output_path(const RunOptions& options, const std::string& 
     if (fs::create_directory(path.string() + ".cases", error) || error) return path;
   }
 }
+
+}  // namespace
 
 std::vector<std::string> display_names(const Experiment& experiment) {
   std::vector<FactorTexts> factors;

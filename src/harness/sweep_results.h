@@ -13,11 +13,6 @@
 
 namespace paceline {
 
-// --output; or results/<experiment>-<now>.h5, whose folder of case files is then created: runs that
-// start in the same second get different names.
-[[nodiscard]] std::filesystem::path output_path(const RunOptions& options,
-                                                const std::string& experiment);
-
 // A name for every case, of the factors that differ between cases: "context 128, sync flat". The
 // experiment's name if none differ.
 [[nodiscard]] std::vector<std::string> display_names(const Experiment& experiment);

@@ -6,11 +6,11 @@
 #include <string>
 #include <string_view>
 
+#include "core/crash_report.h"
 #include "core/error.h"
+#include "core/hdf5.h"
 #include "core/random.h"
 #include "core/step_state.h"
-#include "core/crash_report.h"
-#include "core/hdf5.h"
 
 namespace paceline {
 

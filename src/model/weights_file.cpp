@@ -11,11 +11,11 @@
 #include <span>
 #include <system_error>
 
+#include "core/crash_report.h"
 #include "core/error.h"
 #include "core/fnv1a.h"
-#include "core/random.h"
-#include "core/crash_report.h"
 #include "core/hdf5.h"
+#include "core/random.h"
 #include "core/whole_file.h"
 
 namespace paceline {

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <utility>
 
 #include "core/error.h"
@@ -170,7 +169,14 @@ void require_schema(const File& file) {
   if (file.attribute("schema_version") == hdf5::Attribute(schema_version) && file.has("runs")) {
     return;
   }
-  throw Hdf5Error("it is from another version of paceline; name another --output");
+  throw Hdf5Error("it is from another version of paceline; move it away");
+}
+
+void require_mergeable(const File& file, const std::vector<Column>& summary,
+                       const std::string& id) {
+  (void)place_of(summary, id);
+  const std::string run = file.group("cases").group(id).text_attribute("run");
+  if (!file.group("runs").has(run)) throw Hdf5Error(fmt::format("run '{}' is missing", run));
 }
 
 std::vector<Column> read_summary(const File& file) {

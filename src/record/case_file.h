@@ -45,6 +45,7 @@ class MergedFile {
   // The root describes the newest run. `tables` are those of the whole sweep, such as /fit. At
   // least one case has been added; must be the last call.
   [[nodiscard]] hdf5::File finish(bool complete, const std::vector<Table>& tables);
+  [[nodiscard]] std::size_t size() const { return rows_.size(); }
 
  private:
   hdf5::File file_ = hdf5::File::in_memory();
@@ -55,6 +56,11 @@ class MergedFile {
 
 // Throws Hdf5Error unless it is a result file of this schema version.
 void require_schema(const hdf5::File& file);
+
+// Throws Hdf5Error if the file lacks the summary row or the run of a case, which MergedFile::add()
+// needs. `summary`: the columns of the file's /summary.
+void require_mergeable(const hdf5::File& file, const std::vector<Column>& summary,
+                       const std::string& id);
 
 // The columns of /summary, which have equal lengths.
 [[nodiscard]] std::vector<Column> read_summary(const hdf5::File& file);

@@ -58,8 +58,6 @@ std::vector<fs::path> case_files(const fs::path& folder) {
   return files_in(folder, [](const fs::path& path) { return path.extension() == ".h5"; });
 }
 
-void remove_temporaries(const fs::path& folder) { remove_files(files_in(folder, is_temporary)); }
-
 LockedFolder::LockedFolder(fs::path folder, double patience_s) : folder_(std::move(folder)) {
   if (std::error_code ignored; fs::is_symlink(folder_, ignored)) {
     throw UsageError(
@@ -76,7 +74,7 @@ LockedFolder::LockedFolder(fs::path folder, double patience_s) : folder_(std::mo
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
-  remove_temporaries(folder_);
+  remove_files(files_in(folder_, is_temporary));
 }
 
 LockedFolder::~LockedFolder() {

@@ -34,7 +34,4 @@ class LockedFolder : NonCopyable {
 // The case files in a folder, sorted by name: regular files *.h5. Empty if there is no such folder.
 [[nodiscard]] std::vector<std::filesystem::path> case_files(const std::filesystem::path& folder);
 
-// Removes the files named by temporary_in() (whole_file.h).
-void remove_temporaries(const std::filesystem::path& folder);
-
 }  // namespace paceline

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <climits>
-#include <map>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -128,13 +127,17 @@ void ResultFile::find_cases(const std::string& experiment) {
   if (fs::exists(path_)) {
     const CrashReport report(path_.string());
     reading(path_, [&] {
-      hdf5::File file = hdf5::File::open(path_);
-      require_schema(file);
-      require_described_types(file);
-      require_experiment(path_, file);
-      for (const std::string& id : case_names(file)) keep(file, id, {});
-      std::vector<Column> summary = read_summary(file);
-      resumed_.emplace(Resumed{std::move(file), std::move(summary)});
+      Earlier found{.file = hdf5::File::open(path_), .summary = {}, .ids = {}};
+      require_schema(found.file);
+      require_described_types(found.file);
+      require_experiment(path_, found.file);
+      found.summary = read_summary(found.file);
+      found.ids = case_names(found.file);
+      for (const std::string& id : found.ids) {
+        require_mergeable(found.file, found.summary, id);
+        keep(found.file, id, {});
+      }
+      earlier_.emplace(std::move(found));
     });
   }
   std::vector<fs::path> damaged;
@@ -145,18 +148,27 @@ void ResultFile::find_cases(const std::string& experiment) {
       damaged.push_back(path);
       continue;
     }
-    const hdf5::File file = hdf5::File::of_image(*bytes);
-    require_experiment(path, file);
-    if (file.group("cases").has(id))
-      keep(file, id, {{}, digest(*bytes)});
-    else
-      damaged.push_back(path);
+    reading(path, [&] {
+      const hdf5::File file = hdf5::File::of_image(*bytes);
+      require_schema(file);
+      require_experiment(path, file);
+      file.group("cases").has(id) ? keep(file, id, {.status = {}, .digest = digest(*bytes)})
+                                  : damaged.push_back(path);
+    });
   }
-  for (const fs::path& path : damaged) {
-    const fs::path aside = aside_name(path_, path.stem().string());
-    fs::rename(path, aside);
-    damaged_.push_back(fmt::format("{} is damaged; it is now {}", path.string(), aside.string()));
+  std::ranges::for_each(damaged, [&](const fs::path& path) { set_aside(path); });
+}
+
+void ResultFile::set_aside(const fs::path& file) {
+  const fs::path aside = aside_name(path_, file.stem().string());
+  std::error_code error;
+  fs::rename(file, aside, error);
+  if (error) {
+    throw UsageError(fmt::format("{} is damaged and cannot be renamed to {}: {}", file.string(),
+                                 aside.string(), error.message()));
   }
+  damaged_.push_back(fmt::format("{} is damaged, or from an older version; it is now {}",
+                                 file.string(), aside.string()));
 }
 
 fs::path ResultFile::case_path(const std::string& id) const {
@@ -164,18 +176,27 @@ fs::path ResultFile::case_path(const std::string& id) const {
 }
 
 template <class Read>
+auto ResultFile::with_earlier_file(const Read& read) const {
+  const CrashReport report(path_.string());
+  return reading(path_, [&] { return read(earlier_->file, earlier_->summary); });
+}
+
+template <class Read>
+auto ResultFile::with_case_file(const std::string& id, const Read& read) const {
+  const fs::path path = case_path(id);
+  const std::optional<std::string> bytes = unsealed(path);
+  if (!bytes || digest(*bytes) != cases_.at(id).digest) {
+    throw UsageError(fmt::format("{} was changed", path.string()));
+  }
+  return reading(path, [&] {
+    const hdf5::File file = hdf5::File::of_image(*bytes);
+    return read(file, read_summary(file));
+  });
+}
+
+template <class Read>
 auto ResultFile::with_file_of(const std::string& id, const Read& read) const {
-  const std::optional<std::uint64_t> expected = cases_.at(id).digest;
-  if (!expected) {
-    const CrashReport report(path_.string());
-    return reading(path_, [&] { return read(resumed_->file, resumed_->summary); });
-  }
-  const std::optional<std::string> bytes = unsealed(case_path(id));
-  if (!bytes || digest(*bytes) != *expected) {
-    throw UsageError(fmt::format("{} was removed or changed", case_path(id).string()));
-  }
-  const hdf5::File file = hdf5::File::of_image(*bytes);
-  return read(file, read_summary(file));
+  return cases_.at(id).digest ? with_case_file(id, read) : with_earlier_file(read);
 }
 
 bool ResultFile::has(const std::string& id) const {
@@ -219,7 +240,10 @@ void ResultFile::write(const CaseRecord& record, const RunInfo& run) {
     const auto error = write_whole(path, temporary_in(folder_.path(), record.id), bytes);
     if (!error) {
       cases_[record.id] = {std::string(name_of(record.status)), digest(image)};
-      if (std::exchange(replaces_, false)) remove_file(path_);
+      if (std::exchange(replaces_, false)) {
+        remove_file(path_);
+        as_found_ = state_of(path_);
+      }
       return;
     }
     why = error.message();
@@ -235,32 +259,47 @@ void ResultFile::write(const CaseRecord& record, const RunInfo& run) {
                         why == folder_lost ? "" : "make room, ", folder_.path().string()));
 }
 
+std::vector<fs::path> ResultFile::copy_cases(MergedFile& merged,
+                                             const std::vector<std::string>& ids) {
+  std::vector<fs::path> files;
+  std::size_t copied = 0;
+  for (const std::string& id : ids) {
+    const auto add = [&](const hdf5::File& file, const std::vector<Column>& summary) {
+      merged.add(file, summary, id);
+    };
+    if (cases_.at(id).digest) {
+      try {
+        with_case_file(id, add);
+        files.push_back(case_path(id));
+        continue;
+      } catch (const UsageError&) {
+        lost_.push_back(id);
+      }
+    }
+    if (!earlier_ || std::ranges::find(earlier_->ids, id) == earlier_->ids.end()) continue;
+    constexpr std::size_t most = 100;  // HDF5 holds 0.2 MB for each case until the file is closed
+    if (++copied % most == 0) earlier_->file = hdf5::File::open(path_);
+    with_earlier_file(add);
+  }
+  return files;
+}
+
 std::string ResultFile::merge(const std::vector<std::string>& ids, bool complete,
                               const std::vector<Table>& tables) {
   const std::string folder = folder_.path().string();
   if (!folder_.is_locked()) {
     throw_unwritable(path_, folder_lost, fmt::format("cases that are left are in {}", folder));
   }
+  std::vector<std::string> order = ids;
+  if (earlier_) order.insert(order.end(), earlier_->ids.begin(), earlier_->ids.end());
   std::set<std::string> found;
   for (const auto& [id, kept] : cases_) found.insert(id);
   MergedFile merged;
-  std::vector<fs::path> files;
-  std::vector<std::string> lost;
-  for (const std::string& id : ordered(ids, found)) {
-    try {
-      with_file_of(id, [&](const hdf5::File& file, const std::vector<Column>& summary) {
-        merged.add(file, summary, id);
-      });
-      if (cases_.at(id).digest) files.push_back(case_path(id));
-    } catch (const UsageError&) {
-      if (!cases_.at(id).digest) throw;  // of F.h5, which must not be replaced
-      lost.push_back(id);
-    }
-  }
-  std::vector<Table> fits;
-  if (resumed_) fits = reading(path_, [&] { return read_fits(resumed_->file); });
-  if (lost.size() < found.size()) {
-    const hdf5::File whole = merged.finish(complete && lost.empty(), with_earlier(tables, fits));
+  const std::vector<fs::path> files = copy_cases(merged, ordered(order, found));
+  if (merged.size() > 0) {
+    std::vector<Table> fits;
+    if (earlier_) fits = reading(path_, [&] { return read_fits(earlier_->file); });
+    const hdf5::File whole = merged.finish(complete && lost_.empty(), with_earlier(tables, fits));
     if (as_found_ && state_of(path_) != *as_found_) {
       throw_unwritable(
           path_, "another program has written it meanwhile",
@@ -275,10 +314,11 @@ std::string ResultFile::merge(const std::vector<std::string>& ids, bool complete
     }
   }
   folder_.remove(files);
-  if (lost.empty()) return "";
+  if (lost_.empty()) return "";
   return fmt::format(
       "{}.h5{} of {} was removed or changed while the sweep ran; --resume measures it again",
-      lost.front(), lost.size() == 1 ? "" : fmt::format(" (and {} more)", lost.size() - 1), folder);
+      lost_.front(), lost_.size() == 1 ? "" : fmt::format(" (and {} more)", lost_.size() - 1),
+      folder);
 }
 
 MergedCases merge_after_crash(const fs::path& path) {
@@ -288,8 +328,11 @@ MergedCases merge_after_crash(const fs::path& path) {
                                  fs::exists(cases) ? "holds no finished case" : "does not exist"));
   }
   ResultFile results(path, ResultFile::Existing::resume, "");
-  (void)results.merge({}, false);
-  return {results.size(), results.damaged()};
+  MergedCases merged{.count = results.size(), .warnings = results.damaged()};
+  if (const std::string lost = results.merge({}, false); !lost.empty()) {
+    merged.warnings.push_back(lost);
+  }
+  return merged;
 }
 
 }  // namespace paceline

@@ -2,8 +2,9 @@
 // The results of a sweep on disk. While the sweep runs, each case is F.h5.cases/<id>.h5: written
 // under a temporary name with a digest, closed, renamed, so that kill -9 loses no finished case and
 // no file needs repair. merge() makes F.h5 of them in the same way and removes the folder. What
-// others have done to the files meanwhile is found and reported; nothing of theirs is replaced,
-// removed or merged. Only rank 0 uses this class.
+// others have done to the files meanwhile is found and reported; nothing of theirs is removed or
+// merged, and without --force nothing replaced. Only rank 0 uses this class. If HDF5 crashes on an
+// F.h5 to resume, rank 0 alone ends with ExitCode::usage, and the launcher ends the others.
 
 #include <cstdint>
 #include <filesystem>
@@ -21,6 +22,8 @@
 #include "record/locked_folder.h"
 
 namespace paceline {
+
+class MergedFile;
 
 // Holds the lock on F.h5.cases from construction to merge().
 class ResultFile {
@@ -70,9 +73,10 @@ class ResultFile {
 
  private:
   // A merged file whose cases are kept.
-  struct Resumed {
+  struct Earlier {
     hdf5::File file;
     std::vector<Column> summary;
+    std::vector<std::string> ids;
   };
   struct KeptCase {
     std::string status;
@@ -81,24 +85,36 @@ class ResultFile {
 
   [[nodiscard]] std::filesystem::path case_path(const std::string& id) const;
   void find_cases(const std::string& experiment);
-  // Returns read(file, its summary) for the file that has the case. Throws UsageError if that file
-  // has changed.
+  // Renames a damaged case file; throws UsageError if that is impossible.
+  void set_aside(const std::filesystem::path& file);
+  // Return read(file, its summary) for F.h5 as it was resumed, for a case file, or for the one of
+  // them that has the newest of the case. Throw UsageError if the file cannot be read, or if the
+  // case file has changed.
+  template <class Read>
+  auto with_earlier_file(const Read& read) const;
+  template <class Read>
+  auto with_case_file(const std::string& id, const Read& read) const;
   template <class Read>
   auto with_file_of(const std::string& id, const Read& read) const;
+  // Returns the case files that were copied. Of a case whose file was removed or changed (lost_),
+  // copies the one that F.h5 has, if any.
+  [[nodiscard]] std::vector<std::filesystem::path> copy_cases(MergedFile& merged,
+                                                              const std::vector<std::string>& ids);
 
   std::filesystem::path path_;
   LockedFolder folder_;
   std::optional<FileState> as_found_;  // F.h5 when it was locked, unless it is replaced
-  std::optional<Resumed> resumed_;
+  std::optional<Earlier> earlier_;
   std::map<std::string, KeptCase> cases_;  // found or written, by id
   std::vector<std::string> damaged_;
+  std::vector<std::string> lost_;  // cases whose files were removed or changed
   std::string newest_run_;
   bool replaces_ = false;  // an F.h5 that is deleted once a case is written
 };
 
 struct MergedCases {
   std::size_t count = 0;
-  std::vector<std::string> damaged;  // a line for each case file that was set aside
+  std::vector<std::string> warnings;  // of case files that were set aside, removed or changed
 };
 // `paceline merge F.h5`: merge() after a crash, with `complete` false. Takes the lock like a run.
 // An F.h5 that was being resumed keeps the cases that it had. Throws UsageError if there is no

@@ -15,7 +15,8 @@ namespace paceline {
 // The bytes, followed by their digest. HDF5 ignores what follows its data.
 [[nodiscard]] std::string sealed(std::string_view bytes);
 
-// The bytes that were sealed; nullopt if the file cannot be read or is no longer what was sealed.
+// The bytes that were sealed; nullopt if the file is no longer what was sealed. Throws UsageError
+// if it cannot be read.
 [[nodiscard]] std::optional<std::string> unsealed(const std::filesystem::path& path);
 
 }  // namespace paceline

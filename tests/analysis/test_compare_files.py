@@ -158,3 +158,11 @@ def test_a_dataset_that_was_never_written(compare, write):
         file.truncate(bad.stat().st_size + (1 << 21))
     done = compare("a.h5", "b.h5")
     assert (done.code, "claims more data than" in done.err) == (2, True)
+
+
+def test_files_from_before_the_warm_up_study_changed_compare(compare, write):
+    write("old.h5", timed(0.01, cold_start=False))
+    write("new.h5", timed(0.01))
+    assert compare("old.h5", "new.h5").code == 0
+    write("cold.h5", timed(0.01, cold_start=True))
+    assert compare("cold.h5", "new.h5").code == 2

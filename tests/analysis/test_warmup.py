@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from analysis.__main__ import main
 from analysis.result_file import opened
@@ -26,7 +27,8 @@ def test_published_cases_have_the_warm_up_that_their_file_stores():
 def test_warm_up_steps_are_those_from_the_first_on(make_file, tmp_path):
     study = "build/paceline model --preset warmup"
     steps = {"step": [[1.0, 2.0, 3.0]]}
-    path = make_file([case({"size": "a"}, steps, warmup={"step": [[9.0, 5.0]]})], command=study)
+    only = case({"size": "a", "ranks": 1}, steps, {"step": [[9.0, 5.0]]}, summary={"run": "1"})
+    path = make_file([only], command=study)
     main(["tables", str(path), "--output", str(tmp_path / "t.csv")])
     table = pd.read_csv(tmp_path / "t-warmup.csv")
     # 5 warm-up steps leave none of the 5; 1 and 2 leave 4 and 3.
@@ -34,6 +36,14 @@ def test_warm_up_steps_are_those_from_the_first_on(make_file, tmp_path):
     assert list(table["step_mean_s"]) == [(9 + 5 + 1) / 3, (5 + 1 + 2) / 3, 2]
 
 
-def test_other_sweeps_have_no_table_of_warm_up(make_file):
-    cases = [case({"size": s}, {"step": [[1.0] * 9]}, warmup={"step": [[2.0]]}) for s in "ab"]
-    assert warmup.of(load([make_file(cases)])[0]).empty
+@pytest.mark.parametrize(("runs", "ranks", "cold"), [("12", 1, 2), ("11", 1, 0), ("12", 2, 0)])
+def test_a_launch_of_one_rank_for_each_case_starts_cold(make_file, runs, ranks, cold):
+    cases = [
+        case(
+            {"size": size, "ranks": ranks}, {"step": [[1.0] * 9]}, {"step": [[2.0]]},
+            summary={"run": run},
+        )
+        for size, run in zip("ab", runs, strict=True)
+    ]  # fmt: skip
+    computed = warmup.of(load([make_file(cases)])[0])
+    assert len(computed) == cold * 2  # with 0 and 1 warm-up steps

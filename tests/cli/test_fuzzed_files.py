@@ -38,7 +38,10 @@ def test_merge_sets_a_damaged_case_aside(paceline, tmp_path):
     done = paceline("merge", "out.h5")
     assert done.code == 0
     aside = f"out.h5.{changed.stem}.damaged"
-    assert f"warning: out.h5.cases/{changed.name} is damaged; it is now {aside}" in done.err
+    assert (
+        f"warning: out.h5.cases/{changed.name} is damaged, or from an older version; "
+        f"it is now {aside}" in done.err
+    )
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out.h5", aside]
     with h5py.File(tmp_path / "out.h5") as file:
         assert len(file["cases"]) == 1

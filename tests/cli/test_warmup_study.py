@@ -7,7 +7,7 @@ import h5py
 import numpy as np
 import pytest
 
-from conftest import PATIENCE, ROOT, command
+from conftest import PATIENCE, ROOT
 from result_files import rows
 
 SMALL = ("model", "--preset", "warmup", "--device", "cpu", "--threads", 1, "--batch-size", 1)
@@ -69,12 +69,3 @@ def test_warm_up_is_no_axis(paceline, option):
     done = paceline(*SMALL, 8, *option)
     assert done.code == 2
     assert option[0] in done.message
-
-
-def test_files_are_read_where_the_parent_ignores_the_end_of_children(paceline, tmp_path):
-    assert paceline(*SMALL, 8, "--steps", 1).code == 0
-    line = command(0, *SMALL, 8, "--steps", 1, "--resume")
-    done = subprocess.run(
-        ["env", "--ignore-signal=CHLD", *line], cwd=tmp_path, timeout=PATIENCE, check=False
-    )
-    assert done.returncode == 0

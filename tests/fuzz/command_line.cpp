@@ -18,6 +18,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
-  fuzz::accepted([&] { (void)parse_command_line(registry(), static_cast<int>(words.size()), argv.data()); });
+  fuzz::accepted(
+      [&] { (void)parse_command_line(registry(), static_cast<int>(words.size()), argv.data()); });
   return 0;
 }

@@ -1,7 +1,7 @@
 // --tokens: flat files of uint16. tests/fuzz/files.py covers HDF5 files.
 
-#include "model/batch.h"
 #include "core/hdf5.h"
+#include "model/batch.h"
 #include "tests/fuzz/fuzz.h"
 
 using namespace paceline;

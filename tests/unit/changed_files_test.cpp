@@ -79,6 +79,26 @@ TEST_F(ChangedFilesTest, AResumedFileKeepsItsCasesIfANewOneIsLost) {
   EXPECT_FALSE(is_complete());
 }
 
+TEST_F(ChangedFilesTest, OfACaseThatIsLostTheOneOfTheResumedFileIsKept) {
+  make_file({a_, b_});
+  ResultFile results(path(), Existing::resume, "model");
+  results.write(a_, make_run());
+  fs::remove(file_of(a_));
+  EXPECT_TRUE(results.merge({a_.id, b_.id}, true).starts_with(a_.id + ".h5 of "));
+  EXPECT_EQ(contexts(), (std::vector<std::int64_t>{1, 2}));
+  EXPECT_FALSE(is_complete());
+}
+
+TEST_F(ChangedFilesTest, WhatForceHasReplacedIsNotReplacedAgain) {
+  make_file({b_});
+  ResultFile results(path(), Existing::replace, "model");
+  results.write(a_, make_run());
+  std::ofstream(path()) << "theirs";
+  EXPECT_TRUE(stopped([&] { results.merge({a_.id}, true); }).find("another program has written") !=
+              std::string::npos);
+  EXPECT_EQ(text_of(path()), "theirs");
+}
+
 TEST_F(ChangedFilesTest, FilesOfOthersAreNeitherMergedNorRemoved) {
   make_file({b_});
   fs::rename(path(), root() / "other.h5");

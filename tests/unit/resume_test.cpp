@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "core/whole_file.h"
+#include "record/sealed_file.h"
 #include "result_files.h"
 
 namespace paceline {
@@ -148,7 +149,7 @@ TEST_F(ResumeTest, RefusesOtherFilesAndOtherSchemas) {
     other.set_attribute("schema", std::string("paceline"));
     other.set_attribute("schema_version", version);
     other.close();
-    EXPECT_EQ(refusal(), cannot + "it is from another version of paceline; name another --output");
+    EXPECT_EQ(refusal(), cannot + "it is from another version of paceline; move it away");
   }
   EXPECT_TRUE(fs::exists(path()));
   EXPECT_FALSE(fs::exists(folder()));
@@ -173,14 +174,47 @@ TEST_F(ResumeTest, DamagedCaseFilesAreSetAside) {
       const ResultFile results(path(), Existing::resume, "model");
       EXPECT_FALSE(results.has(record.id));
       const fs::path aside = path().string() + "." + record.id + ".damaged";
-      EXPECT_EQ(results.damaged(), std::vector<std::string>{
-                                       file.string() + " is damaged; it is now " + aside.string()});
+      EXPECT_EQ(results.damaged(),
+                std::vector<std::string>{file.string() +
+                                         " is damaged, or from an older version; it is now " +
+                                         aside.string()});
       EXPECT_TRUE(fs::remove(aside));
     }
   }
   fs::create_directories(folder());
   std::ofstream(file, std::ios::binary) << whole;
   EXPECT_TRUE(ResultFile(path(), Existing::resume, "model").has(record.id));
+}
+
+TEST_F(ResumeTest, AFileThatCannotBeReadIsNotCalledDamaged) {
+  for (const fs::path& file : {root(), root() / "none.h5"}) {
+    EXPECT_TRUE(message_of([&] {
+                  (void)unsealed(file);
+                }).starts_with("cannot read " + file.string() + ": "));
+  }
+}
+
+// What merging needs is asked for before anything is measured.
+TEST_F(ResumeTest, AFileWithoutTheRunOrTheRowOfACaseIsRefused) {
+  const CaseRecord record = make_record(128, {1});
+  for (const char* missing : {"runs", "summary/case"}) {
+    make_file({record});
+    const hid_t file = H5Fopen(path().c_str(), H5F_ACC_RDWR, H5P_DEFAULT);
+    EXPECT_EQ(H5Ldelete(file, missing, H5P_DEFAULT), 0);
+    H5Fclose(file);
+    EXPECT_TRUE(message_of([&] {
+                  ResultFile(path(), Existing::resume, "model");
+                }).starts_with("cannot read " + path().string() + ": "))
+        << missing;
+    fs::remove(path());
+  }
+}
+
+TEST_F(ResumeTest, MergeKeepsTheOrderOfTheFile) {
+  make_file({make_record(256, {1}), make_record(128, {1})});
+  { ResultFile(path(), Existing::resume, "model").write(make_record(64, {1}), make_run()); }
+  (void)merge_after_crash(path());
+  EXPECT_EQ(contexts(), (std::vector<std::int64_t>{256, 128, 64}));
 }
 
 TEST_F(ResumeTest, NewerCasesWinOverThoseOfTheFile) {

@@ -23,7 +23,7 @@ class CollectivesCommand final : public Command {
     options_.factors.finish(p);
     options_.all_backends = !p.given("--backend");
     const auto named = [&](BackendKind kind) {
-      const std::vector<BackendKind> all = of_cases();
+      const std::vector<BackendKind> all = backends_of_cases();
       return p.by_name("--backend") && std::find(all.begin(), all.end(), kind) != all.end();
     };
     if (run_.device == DeviceChoice::cpu && named(BackendKind::nccl)) {
@@ -37,7 +37,7 @@ class CollectivesCommand final : public Command {
     return notes_of(options_.factors.factors());
   }
   [[nodiscard]] std::optional<std::vector<BackendKind>> backends() const override {
-    return options_.all_backends ? std::vector<BackendKind>{} : of_cases();
+    return options_.all_backends ? std::vector<BackendKind>{} : backends_of_cases();
   }
   [[nodiscard]] ExitCode run(Launch* launch) override {
     CollectivesExperiment experiment(options_, launch->world, std::move(launch->backends));
@@ -46,7 +46,7 @@ class CollectivesCommand final : public Command {
 
  private:
   // The backends of all cases of the options, with repetitions.
-  [[nodiscard]] std::vector<BackendKind> of_cases() const {
+  [[nodiscard]] std::vector<BackendKind> backends_of_cases() const {
     std::vector<BackendKind> kinds;
     for (const CollectiveCase& c : options_.factors.cases([](CollectiveCase&) { return true; })) {
       kinds.push_back(c.backend);

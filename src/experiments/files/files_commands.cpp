@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <memory>
 #include <string>
 
@@ -23,7 +22,7 @@ class MergeCommand final : public Command {
   void declare(OptionParser& p) override { p.file(file_, "the result file to rebuild"); }
   [[nodiscard]] ExitCode run(Launch* /*launch*/) override {
     const MergedCases merged = merge_after_crash(file_);
-    for (const std::string& damage : merged.damaged) write_to(stderr, "warning: {}\n", damage);
+    for (const std::string& line : merged.warnings) write_to(stderr, "warning: {}\n", line);
     if (merged.count == 0) {
       throw UsageError(
           fmt::format("{}: none of its cases can be read: there is nothing to merge", file_));
