@@ -34,9 +34,9 @@ using std::chrono::milliseconds;
 constexpr auto poll_interval = 50ms;
 constexpr milliseconds longest_tick = 4 * poll_interval;
 constexpr auto answer_timeout = 2s;
-// If a lower rank has timed out as well, this rank leaves the abort to it for as long as that one
-// waits for answers and the launcher shuts down; then the lower one may have died.
-constexpr auto lower_rank_grace = 7s;
+// If another rank reports, this one leaves the abort to it for as long as that one waits for
+// answers and the launcher shuts down; then the other may have died.
+constexpr auto report_grace = 7s;
 constexpr auto abort_timeout = 1s;
 constexpr auto abort_stagger = 200ms;
 
@@ -99,6 +99,7 @@ class MpiWatchdog final : public Watchdog {
     MPI_CHECK(MPI_Comm_size(comm_, &size));
     hosts_ = gather_hosts(comm_, size);
     states_.resize(hosts_.size());
+    asked_by_at_.assign(hosts_.size(), -report_grace);
     sent_.resize(hosts_.size(), {{}, MPI_REQUEST_NULL});
     if (size > 1) thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
   }
@@ -200,12 +201,22 @@ class MpiWatchdog final : public Watchdog {
       for (int rank = 0; rank < static_cast<int>(hosts_.size()); ++rank) {
         rank == rank_ ? void(states_[static_cast<std::size_t>(rank)] = mine) : send(rank, late_);
       }
-    } else if (now > asked_at_ + answer_timeout && now > lower_rank_asked_at_ + lower_rank_grace &&
+    } else if (now > asked_at_ + answer_timeout && !another_reports(now) &&
                std::none_of(states_.begin(), states_.end(), [&](const auto& state) {
                  return state && state->is_in_collective_of(late_);
                })) {
       abort_launch(timeout_line());
     }
+  }
+
+  // Whether a rank that has asked this one is left to report: a lower rank, or one that asked and
+  // no longer answers, because it is aborting the launch.
+  [[nodiscard]] bool another_reports(milliseconds now) const {
+    for (std::size_t rank = 0; rank < states_.size(); ++rank) {
+      const bool reports = static_cast<int>(rank) < rank_ || !states_[rank];
+      if (reports && now <= asked_by_at_[rank] + report_grace) return true;
+    }
+    return false;
   }
 
   void receive_messages() {
@@ -217,7 +228,9 @@ class MpiWatchdog final : public Watchdog {
       MPI_Recv(&message, sizeof message, MPI_BYTE, from, 0, comm_, MPI_STATUS_IGNORE);
       states_[static_cast<std::size_t>(from)] = message.state;
       if (message.late.number == 0) continue;
-      if (from < rank_ && !state().is_in_collective_of(message.late)) lower_rank_asked_at_ = now_;
+      if (!state().is_in_collective_of(message.late)) {
+        asked_by_at_[static_cast<std::size_t>(from)] = now_;
+      }
       send(from, {});
     }
   }
@@ -329,8 +342,8 @@ class MpiWatchdog final : public Watchdog {
   milliseconds last_begin_{0};      // the last poll that saw a new wait
   Wait late_{};                     // the wait that timed out; number 0: none has
   milliseconds asked_at_{0};
-  milliseconds lower_rank_asked_at_{-lower_rank_grace};
   std::vector<std::optional<State>> states_;             // by rank, as they were sent
+  std::vector<milliseconds> asked_by_at_;                // by rank, when it last asked this one
   std::vector<std::pair<Message, MPI_Request>> sent_{};  // by rank
   std::jthread thread_;
 };

@@ -161,7 +161,7 @@ def test_cases_out_of_memory_are_counted_among_those_of_naive_attention(make_fil
 def test_why_the_first_step_is_longer_is_told_of_a_sweep_that_has_it_alone(make_file):
     def sentences(*steps):
         rows = [
-            case({"size": "small", "warmup": count - 1}, {"step": around(0.1)},
+            case({"size": "small", "warmup": count - 1, "cold_start": True}, {"step": around(0.1)},
                  warmup={"step": [list(steps[:count])]})
             for count in (1, 2)
         ]  # fmt: skip

@@ -3,6 +3,7 @@
 import os
 import shlex
 import subprocess
+from itertools import groupby
 from pathlib import Path
 
 import pytest
@@ -69,7 +70,8 @@ def test_every_listed_command_is_accepted(bench, script):
     done, ran = bench(script, "--list")
     assert done.returncode == 0, done.stderr
     assert not ran
-    names = [line.split(":")[0] for line in done.stdout.splitlines()]
+    # Several launches in a row may measure cases of one file.
+    names = [name for name, _ in groupby(done.stdout.splitlines(), lambda line: line.split(":")[0])]
     assert len(set(names)) == len(names) > 3
     for line in done.stdout.splitlines():
         options = shlex.split(line.split("bin/paceline ")[1])
