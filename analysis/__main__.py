@@ -269,7 +269,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 def stop(number: int, _frame: FrameType | None) -> None:
     """Ends the process as the signal does, but removes the temporary files first. Those that a
-    reader process knows are its parent's."""
+    forked process knows are its parent's."""
     if os.getpid() == PROCESS:
         temporary_files.remove_all()
     signal.signal(number, signal.SIG_DFL)

@@ -98,11 +98,3 @@ def split_into_case_files(whole: Path) -> list[Path]:
             seal(files[-1])
     whole.unlink()
     return files
-
-
-# What HDF5 should not follow: how it gets into an open file, and what every reader says of it.
-NOT_TO_FOLLOW = (
-    (lambda file: file.__setitem__("more", h5py.ExternalLink("b.h5", "/")), "links to other files"),
-    (lambda file: file.__setitem__("more", file["/"]), "nests groups too deep"),
-    (lambda file: file.create_dataset("more", (2**40,), "f8"), "claims more data than"),
-)

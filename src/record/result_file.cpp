@@ -298,7 +298,11 @@ std::string ResultFile::merge(const std::vector<std::string>& ids, bool complete
   const std::vector<fs::path> files = copy_cases(merged, ordered(order, found));
   if (merged.size() > 0) {
     std::vector<Table> fits;
-    if (earlier_) fits = reading(path_, [&] { return read_fits(earlier_->file); });
+    if (earlier_) {
+      fits = with_earlier_file([](const hdf5::File& file, const std::vector<Column>& /*summary*/) {
+        return read_fits(file);
+      });
+    }
     const hdf5::File whole = merged.finish(complete && lost_.empty(), with_earlier(tables, fits));
     if (as_found_ && state_of(path_) != *as_found_) {
       throw_unwritable(

@@ -17,7 +17,6 @@ import pytest
 from analysis import __main__ as command_line
 from analysis import temporary_files
 from analysis.__main__ import main
-from result_files import NOT_TO_FOLLOW
 from synthetic import case
 
 ROOT = Path(__file__).parents[2]
@@ -293,8 +292,8 @@ def replace(group, name, *shape_and_type):
         (lambda f: replace(f["cases/case-000/samples"], "step", (6,), "f8"), "[rank, repetition]"),
         (lambda f: f["cases/case-000/samples/step"].__setitem__((0, 2), -1), "took -1.0 s in rep"),
         (lambda f: f["cases"].__setitem__("more", h5py.SoftLink("/none")), "not as paceline writ"),
-        NOT_TO_FOLLOW[0],
-        NOT_TO_FOLLOW[2],
+        (lambda f: f.__setitem__("more", h5py.ExternalLink("b.h5", "/")), "links to other files"),
+        (lambda f: f.create_dataset("more", (2**40,), "f8"), "claims more data than"),
     ],
     ids=["scalar", "complex", "no space", "no ranks", "negative", "dangling", "external", "huge"],
 )
