@@ -222,7 +222,7 @@ def accumulation(cases: list[Case]) -> Comparison:
     def find(row: pd.Series) -> Ours | None:
         case = first(
             of_experiment(cases, "precision"), study="accumulation", summation="sequential",
-            arithmetic=arithmetic[row["accumulator"], row["addend"]], count=1000,
+            arithmetic=arithmetic[row["accumulator"], row["addend"]], count=1000, addend=0.01,
         )  # fmt: skip
         return Ours({"sum": case.number("sum")}, case.hardware) if case else None
 
@@ -244,7 +244,7 @@ def dtypes(cases: list[Case]) -> Comparison:
         table = case.results.file_tables["dtypes"]
         component = components.get(row["component"], row["component"])
         fits = table[(table["model"] == "toy") & (table["component"] == component)]
-        if fits.empty:
+        if fits.empty or "fp16" not in fits:
             return None
         dtype = fits["fp16"].iloc[0]
         return Ours({"dtype": short.get(dtype, dtype)}, case.hardware)

@@ -188,6 +188,16 @@ def test_accumulation_figure_shows_errors_and_sums(paceline, tmp_path):
     assert f"{sums[1]:.5f} for 10.00" in words
 
 
+def test_a_report_of_dtypes_and_sums_that_no_write_up_has(paceline, tmp_path):
+    done = paceline(
+        "precision", "--study", "accumulation,dtypes", "--precision", "bf16", "--addend", 1e30,
+        "--summation", "sequential", "--quiet", "--output", "a.h5",
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    main(["report", str(tmp_path / "a.h5"), "--output", str(tmp_path / "r.md")])
+    assert "counterpart in these files" not in (tmp_path / "r.md").read_text("utf-8")
+
+
 def test_one_command_reads_files_of_several_experiments(sweep, make_file, tmp_path):
     model = make_file([case({"size": "small"}, {"step": [[0.1] * 6]})], "model.h5")
     files = [str(path) for path in (sweep, model)]
