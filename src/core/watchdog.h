@@ -44,7 +44,7 @@ class Watchdog : NonCopyable {
 
   // The calling thread waits from begin_wait() to end_wait(); the waits of a thread nest. what:
   // the operation as the timeout message names it, "all_reduce of 1 MB"; ranks in the same
-  // operation pass the same text. Takes no lock and makes no system call.
+  // operation pass the same text.
   virtual void begin_wait(std::string_view what, WaitFor target) = 0;
   virtual void end_wait() = 0;
 

@@ -2,9 +2,9 @@
 // tests/faults/test_watchdog.py. The timeout is 1 s.
 //   waits computing      a step in which every rank computes for longer than the timeout
 //   waits many           a step of many collectives that takes longer than the timeout
-//   waits late           rank 0 arrives in an all_reduce of the step while the others ask for it
+//   waits late           rank 0 arrives in an all_reduce of the step later than the timeout
 //   waits busy           rank 0 computes; the others wait for it in an all_reduce of the step
-//   waits asking         as busy, but rank 0 begins one step after the other and asks about each
+//   waits again          rank 1, which had waited for rank 0, stops before the next all_reduce
 //   waits released       every rank waits in the step until it is aborted, and says that it goes on
 //   waits SCENARIO monitored   the same with a monitored Abortable, as for NCCL
 
@@ -54,6 +54,12 @@ void step(std::string_view what, Communicator& all, const Tensor& x) {
   }
   if (what == "late" && all.rank() == 0) std::this_thread::sleep_for(1.4s);
   if (what == "stopped" && all.rank() == 1) std::raise(SIGSTOP);
+  if (what == "again") {
+    if (all.rank() == 0) std::this_thread::sleep_for(800ms);
+    add_up(all, x);
+    std::this_thread::sleep_for(500ms);
+    if (all.rank() == 1) std::raise(SIGSTOP);
+  }
   if (what == "busy" || what == "stopped")
     std::this_thread::sleep_for(all.rank() == 0 ? 60s : 0.5s);
   add_up(all, x);
@@ -71,10 +77,6 @@ int main(int argc, char** argv) {
   NeverFails abortable;
   const bool monitored = argc > 2;
   if (monitored) world->watchdog().monitor(abortable);
-  for (int i = 0; what == "asking" && all->rank() == 0 && i < 20; ++i) {
-    const WatchdogScope watchdog_scope(world->watchdog(), "a step");
-    std::this_thread::sleep_for(2s);
-  }
   {
     const WatchdogScope watchdog_scope(world->watchdog(), "a step");
     if (what == "released") {
