@@ -263,8 +263,7 @@ FUZZ := -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=a
 # Only the parsers are instrumented; the rest of the program is linked as it is.
 FUZZED := $(filter $(addprefix src/,core/units.cpp core/toml% core/similar_name.cpp core/enum_names.cpp measure/case.cpp \
   measure/value_range.cpp harness/option% harness/command_line.cpp harness/run_options.cpp model/batch.cpp \
-  experiments/%command.cpp experiments/%commands.cpp experiments/plan/hardware.cpp \
-  experiments/plan/plan_options.cpp) cuda/gemm/product_cache.cpp,$(LIB_SOURCES))
+  experiments/%command.cpp experiments/%commands.cpp experiments/plan/hardware.cpp) cuda/gemm/product_cache.cpp,$(LIB_SOURCES))
 FUZZERS := $(FUZZ_SOURCES:tests/fuzz/%.cpp=$(BUILD)/fuzz/%)
 
 $(BUILD)/fuzz/%.o: %.cpp $(BUILD)/config.mk

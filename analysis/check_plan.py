@@ -80,12 +80,20 @@ def errors(frame: pd.DataFrame) -> list[str]:
     return lines
 
 
-def lines(path: Path, files: Sequence[Path], paceline: Path, as_json: bool) -> list[str]:
-    program = Program(paceline)
+def predictions(path: Path, files: Sequence[Path], program: Program) -> pd.DataFrame:
+    """A row per case of the file; without files to fit rates to, no step is predicted."""
     with opened(path) as file:
         steps = steps_in(path, file, program)
-    frame = checked(steps, step_times(steps, files, program) if files else [np.nan] * len(steps))
+    return checked(steps, step_times(steps, files, program) if files else [np.nan] * len(steps))
+
+
+def lines(path: Path, files: Sequence[Path], paceline: Path, as_json: bool) -> list[str]:
+    frame = predictions(path, files, Program(paceline))
     if as_json:
-        rows = frame.astype(object).where(frame.notna(), None).to_dict("records")
-        return [json.dumps(row) for row in rows]
+        return [json.dumps(row) for row in rows(frame)]
     return [table(load([path])[0], frame), *errors(frame)]
+
+
+def rows(frame: pd.DataFrame) -> list[dict]:
+    """None for an unknown value."""
+    return frame.astype(object).where(frame.notna(), None).to_dict("records")

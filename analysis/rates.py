@@ -5,7 +5,6 @@ import json
 import subprocess
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import combinations
 from pathlib import Path
 from shutil import which
@@ -50,7 +49,7 @@ class Program:
 
     path: Path
     known: dict[str, bool] = field(default_factory=dict)  # devices with a data sheet
-    told: dict[tuple, dict] = field(default_factory=dict)  # predictions by plan and rates
+    told: dict[tuple, dict] = field(default_factory=dict)  # answers by plan, or plan and rates
 
     def __post_init__(self) -> None:
         if not which(self.path):
@@ -91,9 +90,12 @@ class Step:
     kernels: dict[str, float]  # seconds by kind of work, of --profile
     program: Program
 
-    @cached_property
+    @property
     def plan(self) -> dict:
-        return self.program.ask(self, "work,memory,step")
+        told = self.program.told
+        if self.key not in told:
+            told[self.key] = self.program.ask(self, "work,memory,step")
+        return told[self.key]
 
     @property
     def key(self) -> tuple:

@@ -76,9 +76,9 @@ bool expects_gpu() {
   const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
   const std::string_view chosen = visible != nullptr ? visible : "";
   if (chosen == "-1") return false;  // hides all GPUs
-  const std::vector<AttachedDevice> devices = host_links().devices;
+  const nlohmann::ordered_json devices = host_links()["devices"];
   return !chosen.empty() ||
-         std::ranges::any_of(devices, [](const auto& device) { return device.kind == "gpu"; });
+         std::ranges::any_of(devices, [](const auto& device) { return device["kind"] == "gpu"; });
 }
 
 // Collective. --device auto measures the CPU although some rank could expect a GPU.

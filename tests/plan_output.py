@@ -1,13 +1,18 @@
-"""The JSON lines of `paceline plan`, and of the package's commands that call it."""
+"""The JSON lines of `paceline plan`, and what the package's commands that call it make of them."""
 
 import json
-import subprocess
-import sys
+from contextlib import redirect_stderr, redirect_stdout
 from functools import cache
+from io import StringIO
 from pathlib import Path
 from tempfile import mkdtemp
 
-from conftest import PROGRAM, ROOT
+from analysis import check_plan
+from analysis.__main__ import main
+from analysis.rates import Program, fit, read
+from conftest import PROGRAM, Run
+
+ASKED = Program(PROGRAM)  # remembers its answers: every plan is asked for once
 
 
 def sections(out: str) -> dict[str, list[dict]]:
@@ -29,20 +34,22 @@ def plan(paceline, *options: object) -> dict[str, list[dict]]:
 def rates(*files: Path) -> Path:
     """What paceline-analysis rates makes of the files."""
     path = Path(mkdtemp()) / "rates.json"
-    done = analysis("rates", *files, "--output", path)
-    assert done.returncode == 0, done.stderr
+    path.write_text(json.dumps(fit(*read(files, ASKED))))
     return path
-
-
-def analysis(*words: object) -> subprocess.CompletedProcess:
-    line = [sys.executable, "-m", "analysis", *map(str, words), "--paceline", str(PROGRAM)]
-    return subprocess.run(line, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
 @cache
 def check(path: Path, *files: Path) -> list[dict]:
     """The cases of a file, predicted from `files` if there are any."""
-    sources = ["--from", *files] if files else []
-    done = analysis("check-plan", path, *sources, "--json")
-    assert done.returncode == 0, done.stderr
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    return check_plan.rows(check_plan.predictions(path, files, ASKED))
+
+
+def analysis(*words: object) -> Run:
+    """The package's command, in this process: pandas takes a second to start."""
+    code, out, err = 0, StringIO(), StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        try:
+            main([*map(str, words), "--paceline", str(PROGRAM)])
+        except SystemExit as stopped:
+            code = stopped.code
+    return Run(code, out.getvalue(), err.getvalue())

@@ -1,8 +1,9 @@
 #pragma once
-// The vendors' data sheets.
+// Figures of devices, from the vendors' data sheets or the user's file (plan --hardware-file).
 
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "core/precision.h"
@@ -11,8 +12,8 @@ namespace paceline {
 
 // Figures that a sheet does not state are 0.
 struct DataSheet {
-  std::string_view device;  // the whole name that CUDA gives the GPU
-  std::string_view name;    // of `plan --hardware`; empty: too little is known for a plan
+  std::string device;  // the whole name that CUDA gives the GPU
+  std::string name;    // of `plan --hardware`; empty: too little is known for a plan
   // Dense TFLOP/s, without sparsity.
   double half = 0;
   double tf32 = 0;
@@ -24,7 +25,7 @@ struct DataSheet {
   double link_gb_per_s = 0;
   double network_gb_per_s = 0;
   int node_devices = 0;
-  std::string_view source;  // for a plan
+  std::string source;  // for a plan
 
   // Empty if the sheet states none.
   [[nodiscard]] std::optional<double> flops_per_s(const Precision& precision) const;

@@ -31,9 +31,11 @@ def test_figures_of_the_course(paceline):
     assert round(bound["tensor_least_d_ff"]) == 10_222
 
 
-def test_the_text_names_gb_and_gib_and_fits_a_terminal(paceline):
+def test_the_text_names_gb_and_gib_and_fits_a_terminal_within_a_second(paceline):
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = paceline(*XXL)
-    assert done.code == 0, done.err
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)  # of the processor: a busy machine waits
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 1
     assert "3,517.58 GB = 3,276.00 GiB" in done.out
     assert "219,848,638,464" in done.out
     assert "25,302 tokens" in done.out
@@ -44,13 +46,6 @@ def test_the_text_names_gb_and_gib_and_fits_a_terminal(paceline):
 def test_residual_stream(paceline, context, mib):
     found = plan(paceline, "--size", "2.7b", "--context", context)
     assert found["activations"][0]["residual_stream_bytes"] == mib * 2**20
-
-
-def test_a_plan_takes_less_than_a_second(paceline):
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    assert paceline(*XXL).code == 0
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)  # of the processor: a busy machine waits
-    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 1
 
 
 @pytest.mark.parametrize(
@@ -76,6 +71,14 @@ def test_a_plan_takes_less_than_a_second(paceline):
         (("--sharded-activations", 2), "--sharded-activations: "),
         (("--run-tokens", 1e9), "--run-tokens: goes with --ask run"),
         (("--mesh-axes", "2"), "--mesh-axes: takes two numbers: MX,MY"),
+        (("--hardware", "cpu"), "--hardware: 'cpu' is unknown"),
+        (("--ask", "kept-gathers"), "--ask: kept-gathers needs --fsdp X"),
+        (("--ask", "run"), "--ask: run needs --run-tokens N"),
+        (("--ask", "best-bucket"), "--ask: best-bucket needs --ranks above --tp"),
+        (("--ask", "best-bucket", "--ranks", 2, "--latency", 0), "needs --latency above 0"),
+        (("--ask", "link-bandwidth"), "--ask: link-bandwidth needs --ranks above 1"),
+        (("--ask", "everything"), "--ask: 'everything' is unknown"),
+        (("--ask", "gradient-dtype", "--precision", "fp16"), "no choice with --precision fp16"),
     ],
 )
 def test_impossible_layouts_are_refused_with_advice(paceline, options, message):
@@ -84,16 +87,25 @@ def test_impossible_layouts_are_refused_with_advice(paceline, options, message):
     assert message in done.message
 
 
-@pytest.mark.parametrize(("fsdp", "tensor"), [(8, 4), (6, 1)])
-def test_the_layout_states_its_ranks(paceline, fsdp, tensor):
-    (layout,) = plan(paceline, "--size", "large", "--fsdp", fsdp, "--tp", tensor)["layout"]
-    assert layout["ranks"] == fsdp * tensor
+def test_link_bandwidth_is_per_device(paceline):
+    layout = ("--size", "large", "--fsdp", 8, "--tp", 4, "--link-bandwidth", "10GB")
+    found = plan(paceline, *layout)
+    assert found["layout"][0]["ranks"] == 32
+    parameters = found["state"][0]["parameters"]
+    assert found["compute_bound"][0]["exchange_s"] == pytest.approx(4 * parameters / 4 / 10e9)
 
 
 def test_hardware_by_options(paceline):
-    found = plan(paceline, "--memory", "40GB", "--peak-tflops", 100, "--link-bandwidth", "10GB")
+    options = ("--memory", "40GB", "--peak-tflops", 100, "--link-bandwidth", "10GB")
+    found = plan(paceline, *options)
     assert found["layout"][0]["peak_flops_per_s"] == 1e14
     assert found["step_time"][0]["traffic_s"] == 0  # no memory bandwidth is known
+    out = paceline("plan", *options).out
+    assert "bytes / unknown, activations" in out
+    assert "inf" not in out.replace(",", " ").split()
+    for name, group in (("cpu", "cpu fp32"), ("X1", "cuda fp32")):
+        row = ask(paceline, "work", "--hardware", name, *options)
+        assert row["group"].startswith(group)
 
 
 OWN_DEVICES = """
@@ -161,7 +173,7 @@ def ask(paceline, question: str, *options: object) -> dict:
 
 QUESTIONS = (
     "largest-batch,largest-context,fewest-devices,memory,kept-gathers,gradient-dtype,"
-    "compute-bound,best-bucket,link-bandwidth,run,efficiency,step,work"
+    "best-bucket,link-bandwidth,run,step,work"
 )
 
 
@@ -174,21 +186,21 @@ def test_each_question_is_answered_in_one_line(paceline):
 def test_the_largest_batch_fits_and_one_more_does_not(paceline):
     model = ("--size", "xl", "--context", 512)
     best = ask(paceline, "largest-batch", *model)["largest"]
-    memory = {}
-    for batch in (best, best + 1):
-        memory[batch] = ask(paceline, "memory", *model, "--batch-size", batch)["peak_bytes"]
-    assert memory[best] <= 80e9 < memory[best + 1]
+    first, more = (
+        ask(paceline, "memory", *model, "--batch-size", batch)["peak_bytes"]
+        for batch in (best, best + 1)
+    )
+    assert first <= 80e9 < more
 
 
 def test_the_fewest_devices_fit_and_one_fewer_does_not(paceline):
     model = ("--size", "10b", "--context", 512, "--precision", "bf16")
     best = ask(paceline, "fewest-devices", *model, "--fsdp", 1)["devices"]
-    memory = [ask(paceline, "memory", *model, "--fsdp", n)["peak_bytes"] for n in (best - 1, best)]
-    assert memory[1] <= 80e9 < memory[0]
-
-
-def test_more_devices_do_not_help_replicas_that_do_not_fit(paceline):
-    assert ask(paceline, "fewest-devices", "--size", "10b")["devices"] == 0
+    fewer, enough = (
+        ask(paceline, "memory", *model, "--fsdp", n)["peak_bytes"] for n in (best - 1, best)
+    )
+    assert enough <= 80e9 < fewer
+    assert ask(paceline, "fewest-devices", "--size", "10b")["devices"] == 0  # replicas
 
 
 def test_no_batch_is_compute_bound_if_tensor_parallel_collectives_take_longer(paceline):
@@ -200,13 +212,6 @@ def test_no_batch_is_compute_bound_if_tensor_parallel_collectives_take_longer(pa
     assert "inf" not in done.out.split()
     table = plan(paceline, *small)["what_if"]
     assert table[0]["serial"] is None
-
-
-def test_an_unstated_memory_bandwidth_is_printed_as_unknown(paceline):
-    device = ("--memory", "80GB", "--peak-tflops", 1, "--link-bandwidth", "1GB")
-    done = paceline("plan", "--size", "tiny", *device)
-    assert "bytes / unknown, activations" in done.out
-    assert "inf" not in done.out.replace(",", " ").split()
 
 
 def test_best_bucket_is_the_square_root_of_bytes_latency_and_bandwidth(paceline):
@@ -226,10 +231,6 @@ def test_device_hours_are_run_time_times_devices(paceline):
     assert row["days"] == pytest.approx(row["run_s"] / 86400)
 
 
-def test_numbers_and_nouns_agree(paceline):
-    assert "\n1 rank = 1 data-parallel" in "\n" + paceline("plan", "--size", "small").out
-
-
 @pytest.mark.parametrize("question", ["largest-batch", "largest-context"])
 def test_nothing_fits_into_little_memory(paceline, question):
     row = ask(paceline, question, "--size", "xl", "--memory", "1GB")
@@ -247,9 +248,10 @@ def test_an_answer_has_its_units(paceline):
     assert gathers.startswith("kept-gathers: fits true, memory 80.0 GB, peak ")
 
 
-def test_little_memory_is_in_bytes(paceline):
+def test_little_memory_is_in_bytes_and_one_rank_is_no_ranks(paceline):
     done = paceline("plan", "--size", "tiny", "--memory", 5)
     assert "does not fit in 5 bytes" in done.out
+    assert done.out.startswith("1 rank = 1 data-parallel")
 
 
 @pytest.mark.parametrize(
@@ -269,37 +271,12 @@ def test_weak_scaling_names_the_bandwidth_between_nodes(paceline, options, note)
 
 
 def test_efficiency_falls_as_replicas_grow(paceline):
-    row = ask(paceline, "efficiency", "--size", "small", "--context", 1024, "--latency", 100)
-    values = [value for name, value in row.items() if name.startswith("efficiency_")]
+    rows = plan(paceline, "--size", "small", "--context", 1024, "--latency", 100)["scaling"]
+    values = [row["efficiency"] for row in rows]
     assert len(values) == 15  # 1 to 16,384
     assert values[0] == 1
     assert values == sorted(values, reverse=True)
     assert values[-1] < 1
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (("--ask", "kept-gathers"), "--ask: kept-gathers needs --fsdp X"),
-        (("--ask", "run"), "--ask: run needs --run-tokens N"),
-        (("--ask", "best-bucket"), "--ask: best-bucket needs --ranks above --tp"),
-        (
-            ("--ask", "best-bucket", "--ranks", 2, "--latency", 0),
-            "best-bucket needs --latency above 0",
-        ),
-        (("--ask", "compute-bound"), "--ask: compute-bound needs --ranks above 1"),
-        (("--ask", "link-bandwidth"), "--ask: link-bandwidth needs --ranks above 1"),
-        (("--ask", "everything"), "--ask: 'everything' is unknown"),
-        (
-            ("--ask", "gradient-dtype", "--precision", "fp16"),
-            "--ask: gradient-dtype leaves no choice with --precision fp16; use bf16",
-        ),
-    ],
-)
-def test_questions_without_an_answer_for_the_layout_are_refused(paceline, options, message):
-    done = paceline("plan", *options)
-    assert done.code == 2
-    assert message in done.message
 
 
 def test_a_launch_prints_the_plan_once(paceline):
@@ -314,19 +291,10 @@ def test_wider_tensor_parallelism_is_offered_where_heads_divide(paceline, size, 
     assert sum(row["what"].startswith("tensor parallel") for row in found) == rows
 
 
-def test_link_bandwidth_is_per_device(paceline):
-    layout = ("--size", "large", "--fsdp", 8, "--tp", 4, "--link-bandwidth", "10GB")
-    (row,) = plan(paceline, *layout)["compute_bound"]
-    (state,) = plan(paceline, *layout)["state"]
-    assert row["exchange_s"] == pytest.approx(4 * state["parameters"] / 4 / 10e9)
-
-
 @pytest.mark.parametrize(
     "options",
     [
         (),
-        ("--precision", "fp32", "--hardware", "h100"),
-        ("--shard", "zero1", "--ranks", 64),
         ("--shard", "zero1", "--ranks", 64, "--precision", "fp32", "--hardware", "h100"),
     ],
 )
@@ -336,15 +304,6 @@ def test_the_printed_formula_gives_the_least_d_ff(paceline, options):
     formula = text.split("least d_ff for c > t")[1].split("= ")[1].split(";")[0]
     value = eval(formula.replace("x", "*"))
     assert value == pytest.approx(row["tensor_least_d_ff"], rel=1e-3)
-
-
-def test_kept_gathers_are_no_alternative_if_already_kept(paceline):
-    what = {}
-    for reshard in ("yes", "no"):
-        found = plan(paceline, "--preset", "xxl", "--reshard", reshard)["what_if"]
-        what[reshard] = {row["what"] for row in found}
-    assert {name for name in what["yes"] if "kept" in name} == what["yes"] - what["no"]
-    assert len(what["yes"] - what["no"]) == 2
 
 
 def test_memory_in_gib_is_not_read_as_gb(paceline):
@@ -367,10 +326,6 @@ def test_all_activations_sharded_need_the_fewest_devices(paceline):
     assert "sharded_activations" not in plan(paceline, "--size", "10b")
 
 
-def test_a_device_has_its_name_in_result_files_or_any_with_its_figures(paceline):
+def test_a_device_has_its_name_in_result_files(paceline):
     (layout,) = plan(paceline, "--hardware", "NVIDIA H200")["layout"]
     assert layout == plan(paceline, "--hardware", "h200")["layout"][0]
-    assert paceline("plan", "--hardware", "cpu").code == 2
-    figures = ("--memory", "40GB", "--peak-tflops", 100, "--link-bandwidth", "10GB")
-    assert ask(paceline, "work", "--hardware", "cpu", *figures)["group"].startswith("cpu fp32")
-    assert ask(paceline, "work", "--hardware", "X1", *figures)["group"].startswith("cuda fp32")

@@ -4,6 +4,7 @@ errors."""
 import json
 import re
 import shutil
+import subprocess
 from pathlib import Path
 from statistics import median
 
@@ -11,7 +12,7 @@ import h5py
 import pytest
 
 from analysis.result_file import decompressed
-from conftest import ROOT
+from conftest import ROOT, command
 from plan_output import analysis, check, plan, rates
 
 REFERENCE = ROOT / "results/reference"
@@ -29,25 +30,42 @@ LINKS = published("collectives-single-node")
 BATCHES = published("model-batches")
 
 
-@pytest.mark.parametrize("name", ["model-sizes", "model-memory", "model-precision", "ddp-course"])
-def test_peaks_of_published_runs_are_within_2_percent(name):
-    rows = check(published(name))
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory) -> Path:
+    """A step of a tiny model on the CPU."""
+    path = tmp_path_factory.mktemp("measured") / "m.h5"
+    run = ("model", "--size", "tiny", "--context", 8, "--device", "cpu", "--threads", 1)
+    once = ("--warmup", 0, "--steps", 1, "--output", path)
+    subprocess.run(command(0, *run, *once), check=True, capture_output=True)
+    return path
+
+
+@pytest.fixture
+def links(tmp_path):
+    """A copy of the published fits of NCCL and MPI, with another latency and bandwidth."""
+
+    def make(latency: float, bandwidth: float) -> Path:
+        path = Path(shutil.copy(LINKS, tmp_path / "links.h5"))
+        with h5py.File(path, "r+") as file:
+            file["fit/latency_s"][:] = latency
+            file["fit/bandwidth_bytes_per_s"][:] = bandwidth
+        return path
+
+    return make
+
+
+def test_peaks_of_a_published_run_are_within_2_percent():
+    rows = check(published("model-memory"))
     assert rows
     for row in rows:
         assert abs(row["peak_error_percent"]) < 2, row
         assert row["predicted_step_s"] is None  # no rates are known
 
 
-def test_data_parallel_steps_are_predicted_from_links_and_contention():
-    rows = check(DDP, SIZES, LINKS, DDP)
-    errors = sorted(abs(row["step_error_percent"]) for row in rows)
-    assert errors[len(errors) // 2] < 5
-
-
 def test_the_table_of_check_plan_fits_a_terminal():
     done = analysis("check-plan", DDP, "--from", SIZES, LINKS)
-    assert done.returncode == 0
-    *table, step, peak, _ = done.stdout.splitlines()
+    assert done.code == 0
+    *table, step, peak, _ = done.out.splitlines()
     assert len(table) == 10
     assert max(map(len, table)) <= 100
     rows = check(DDP, SIZES, LINKS)
@@ -84,15 +102,22 @@ def test_sent_bytes_of_a_measured_run_match_the_prediction(paceline, tmp_path):
 
 
 @pytest.mark.parametrize("verb", ["check-plan", "rates"])
-def test_files_of_the_wrong_kind_are_refused(verb, tmp_path):
-    output = ("--output", tmp_path / "r.json") if verb == "rates" else ()
-    done = analysis(verb, published("attention-pytorch"), *output)
-    assert done.returncode == 2
-    assert "holds cases of attention; give files of model, ddp, zero" in done.stderr
-    assert analysis(verb, "missing.h5", *output).returncode == 2
-    done = analysis(verb, ".", *output)
-    assert done.returncode == 2
-    assert done.stderr.splitlines() == ["analysis: .: is a folder; give result files"]
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        (
+            published("attention-pytorch"),
+            "holds cases of attention; give files of model, ddp, zero",
+        ),
+        ("missing.h5", "missing.h5: "),
+        (".", ".: is a folder; give result files"),
+    ],
+    ids=["kind", "missing", "folder"],
+)
+def test_files_of_the_wrong_kind_are_refused(verb, name, told, tmp_path):
+    done = analysis(verb, name, *(("--output", tmp_path / "r.json") if verb == "rates" else ()))
+    assert done.code == 2
+    assert told in done.err
 
 
 def test_errors_are_in_percent_of_the_measured_value():
@@ -108,6 +133,9 @@ PUBLISHED = re.findall(
 )
 
 
+assert len(PUBLISHED) == 6
+
+
 @pytest.mark.parametrize("row", PUBLISHED, ids=lambda row: row[0])
 def test_the_published_errors_are_those_of_check_plan(row):
     checked, files, cases, *published_errors = row
@@ -120,10 +148,6 @@ def test_the_published_errors_are_those_of_check_plan(row):
     assert shown == published_errors
 
 
-def test_all_rows_of_the_published_errors_are_parsed():
-    assert len(PUBLISHED) == 6
-
-
 FORECAST = re.findall(
     r"^\| `(--size \S.+)` \| (\S+) \| (\S+) \| (\S+) \|$",
     (ROOT / "docs/results.md").read_text(),
@@ -131,6 +155,7 @@ FORECAST = re.findall(
 )
 
 
+assert len(FORECAST) == 8
 FORECAST_FILES = (
     "model-sizes", "model-batches", "model-flash", "model-profile", "collectives-single-node",
     "ddp-course", "zero-course",
@@ -147,10 +172,6 @@ def test_the_published_forecast_is_what_plan_prints(paceline, row):
     seconds = {step["ranks"]: step["step_s"] for step in scaling}
     shown = [f"{1e3 * seconds[ranks]:.1f}" for ranks in (1, 4, 8)]
     assert all(want in ("-", found) for want, found in zip(times, shown, strict=True))
-
-
-def test_all_rows_of_the_published_forecast_are_parsed():
-    assert len(FORECAST) == 8
 
 
 SCALING = re.findall(
@@ -190,96 +211,15 @@ def test_the_published_scaling_is_what_check_plan_prints(strategy):
         assert error == f"{steps[2]['step_error_percent']:+.1f}", row
 
 
-@pytest.mark.parametrize(
-    ("checked", "files", "cases"),
-    [(SIZES, (SIZES,), 20), (SIZES, (SIZES, BATCHES), 20), (BATCHES, (SIZES, BATCHES), 10)],
-    ids=["sizes from sizes", "sizes from both", "batches from both"],
-)
-def test_steps_of_one_rank_are_predicted_from_the_others_within_five_percent(checked, files, cases):
-    rows = check(checked, *files)
-    errors = [row["step_error_percent"] for row in rows]
-    assert len(errors) == cases
-    assert max(map(abs, errors)) < 5
-    assert min(map(abs, errors)) > 0  # no case is predicted from itself
-
-
 def test_a_profiled_step_predicts_the_other_sizes_in_bf16():
     """Rates of products, attention and AdamW are those of the kernels of 2.7b, not of the fit."""
     checked, profiled = (published(f"model-{name}") for name in ("flash", "profile"))
-
-    def worst(*files: Path) -> float:
-        rows = check(checked, *files)
-        assert len(rows) == 10
-        return max(abs(row["step_error_percent"]) for row in rows)
-
-    assert worst(checked, profiled) < 3
-    assert worst(checked) > 5
-
-
-@pytest.mark.parametrize("execution", ["eager", "compiled"])
-def test_rates_are_those_of_the_profiled_kernels(paceline, execution):
-    files = rates(published("model-flash"), published("model-profile"))
-    case = ("--size", "xl", "--context", 512, "--precision", "bf16", "--attention", "flash")
-    (row,) = plan(
-        paceline, *case, "--exec", execution, "--hardware", "h200", "--rates", files
-    )["step_time"]  # fmt: skip
-    products_and_attention = 24.36e12, 0.564e12  # FLOPs
-    kernels = 6.85e14, 2.2e14  # FLOP/s of those of 2.7b
-    seconds = sum(work / rate for work, rate in zip(products_and_attention, kernels, strict=True))
-    assert row["products_s"] == pytest.approx(seconds, rel=0.05)
-
-
-def test_contention_adds_time_for_hidden_collectives(paceline):
-    layout = ("--size", "xl", "--attention", "naive", "--ranks", 2)
-    times = []
-    for files in ((SIZES, LINKS), (SIZES, LINKS, DDP)):
-        (row,) = plan(paceline, *layout, "--rates", rates(*files))["step_time"]
-        parts = ("products_s", "traffic_s", "fixed_s", "exposed_s")
-        times.append(row["step_s"] - sum(row[part] for part in parts))
-    assert times[0] == pytest.approx(0, abs=1e-9)
-    assert times[1] > 1e-3
-
-
-def test_weak_scaling_from_one_rank_uses_the_fitted_link(paceline):
-    model = ("--size", "xl", "--attention", "naive", "--hardware", "h200")
-    files = ("--rates", rates(SIZES, LINKS, DDP))
-    one = plan(paceline, *model, *files)["scaling"]
-    assert one[1] == plan(paceline, *model, *files, "--ranks", 2)["scaling"][1]
-    assert one[1] != plan(paceline, *model, "--rates", rates(SIZES))["scaling"][1]
-
-
-def test_files_without_a_finished_case_are_refused(paceline, tmp_path):
-    run = ("model", "--size", "tiny", "--context", 8, "--device", "cpu", "--threads", 1)
-    done = paceline(*run, "--memory-limit", "1MB", "--warmup", 0, "--steps", 1, "--output", "o.h5")
-    assert (tmp_path / "o.h5").exists(), done.err
-    done = analysis("check-plan", tmp_path / "o.h5")
-    assert done.returncode == 2
-    assert "o.h5: holds no finished case; give a file with a case that is ok" in done.stderr
-
-
-def test_rates_measured_on_a_cpu_are_not_used_for_a_gpu(paceline, tmp_path):
-    run = ("model", "--size", "tiny", "--context", 8, "--device", "cpu", "--threads", 1)
-    done = paceline(*run, "--warmup", 1, "--steps", 1, "--output", "c.h5")
-    assert done.code == 0, done.err
-    layout = ("--size", "tiny", "--context", 8, "--attention", "naive")
-    files = ("--rates", rates(tmp_path / "c.h5"))
-    calibrated = paceline("plan", *layout, *files)
-    assert "rates of cpu, not of h100: not used" in calibrated.out.splitlines()
-    assert plan(paceline, *layout, *files)["step_time"] == plan(paceline, *layout)["step_time"]
-
-
-@pytest.fixture
-def links(tmp_path):
-    """A copy of the published fits of NCCL and MPI, with another latency and bandwidth."""
-
-    def make(latency: float, bandwidth: float) -> Path:
-        path = Path(shutil.copy(LINKS, tmp_path / "links.h5"))
-        with h5py.File(path, "r+") as file:
-            file["fit/latency_s"][:] = latency
-            file["fit/bandwidth_bytes_per_s"][:] = bandwidth
-        return path
-
-    return make
+    with_profile, without = (
+        max(abs(row["step_error_percent"]) for row in check(checked, *files))
+        for files in ((checked, profiled), (checked,))
+    )
+    assert with_profile < 3
+    assert without > 5
 
 
 @pytest.mark.parametrize("latency", [2e-6, float("nan")])  # NaN: of a single size, in old files
@@ -287,15 +227,15 @@ def test_times_that_do_not_grow_with_the_bytes_are_left_out(links, tmp_path, lat
     path = links(latency, float("inf"))
     output = ("--output", tmp_path / "r.json")
     done = analysis("rates", path, *output)
-    assert done.returncode == 2
-    assert f"{path}: holds no fit of all_reduce on 2 ranks or more" in done.stderr
+    assert done.code == 2
+    assert f"{path}: holds no fit of all_reduce on 2 ranks or more" in done.err
     if latency > 0:
         told = f"{path}: the times of all_reduce on 2 ranks do not grow with the bytes: left out"
-        assert told in done.stderr
+        assert told in done.err
     with h5py.File(path, "r+") as file:
         file["fit/bandwidth_bytes_per_s"][-1] = 1e9
         file["fit/latency_s"][-1] = 1e-5
-    assert analysis("rates", path, *output).returncode == 0
+    assert analysis("rates", path, *output).code == 0
     assert [link["ranks"] for link in json.loads(output[1].read_text())["links"]] == [4]
 
 
@@ -304,8 +244,8 @@ def test_a_file_without_a_fit_is_refused(links, tmp_path):
     with h5py.File(path, "r+") as file:
         del file["fit"]
     done = analysis("rates", path, "--output", tmp_path / "r.json")
-    assert done.returncode == 2
-    assert f"{path}: holds no fit; measure one with collectives --fit" in done.stderr
+    assert done.code == 2
+    assert f"{path}: holds no fit; measure one with collectives --fit" in done.err
 
 
 def test_a_fitted_latency_of_0_is_not_blamed_on_an_option(paceline, links):
@@ -367,25 +307,26 @@ def test_what_is_no_file_of_rates_is_refused(paceline, tmp_path, content):
         assert done.message.endswith("; make it with paceline-analysis rates")
 
 
+@pytest.mark.parametrize("verb", ["rates", "check-plan"])
 @pytest.mark.parametrize(
-    ("damage", "says"),
+    ("name", "value", "says"),
     [
-        (lambda f: f["summary/ranks"].__setitem__(0, -1), "--ranks: -1 is out of range"),
-        (lambda f: f["summary/heads"].__setitem__(0, 7), "--heads"),
-        (lambda f: f["summary/step_median_s"].__setitem__(0, -1), "step_median_s holds no time"),
-        (lambda f: f["summary/attention"].__setitem__(0, "none"), "'none'"),
-        (lambda f: f["ranks"].clear(), "it is not as paceline writes it"),
+        ("ranks", -1, "--ranks: -1 is out of range"),
+        ("heads", 7, "--heads"),
+        ("step_median_s", -1, "step_median_s holds no time"),
+        ("attention", "none", "'none'"),
+        ("status", "oom", "holds no finished case; give a file with a case that is ok"),
+        (None, None, "it is not as paceline writes it"),
     ],
-    ids=["ranks", "heads", "a time", "a name", "no ranks"],
 )
-def test_a_damaged_file_and_its_column_are_named(paceline, tmp_path, damage, says):
-    path = tmp_path / "bad.h5"
-    once = ("--device", "cpu", "--warmup", 0, "--steps", 1, "--quiet")
-    assert paceline("model", "--size", "tiny", "--context", 8, *once, "--output", path).code == 0
-    with h5py.File(path, "a") as file:
-        damage(file)
-    for verb in (("rates", path, "--output", tmp_path / "r.json"), ("check-plan", path)):
-        done = analysis(*verb)
-        assert done.returncode == 2
-        assert done.stderr.startswith(f"analysis: {path}: ")
-        assert says in done.stderr
+def test_a_damaged_file_and_its_column_are_named(measured, tmp_path, verb, name, value, says):
+    path = Path(shutil.copy(measured, tmp_path / "bad.h5"))
+    with h5py.File(path, "r+") as file:
+        if name:
+            file[f"summary/{name}"][0] = value
+        else:
+            file["ranks"].clear()
+    done = analysis(verb, path, *(("--output", tmp_path / "r.json") if verb == "rates" else ()))
+    assert done.code == 2
+    assert done.err.startswith(f"analysis: {path}: ")
+    assert says in done.err

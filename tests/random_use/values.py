@@ -57,7 +57,7 @@ PLANS: dict[str, Values | None] = {
     "--utilization": (0.01, 0.5, 1), "--latency": (0, 10.5), "--preset": ("xxl",),
     "--ask": (
         "largest-batch,largest-context", "fewest-devices", "memory,kept-gathers", "gradient-dtype",
-        "compute-bound", "best-bucket", "link-bandwidth,efficiency", "run", "step,work",
+        "best-bucket", "link-bandwidth", "run", "step,work",
     ),
     "--run-tokens": (1, "1e12"), "--json": None,
 }  # fmt: skip

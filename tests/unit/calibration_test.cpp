@@ -31,7 +31,7 @@ PlanCase step_of(ModelSize size, std::int64_t context, Strategy strategy = Strat
   c.device = DeviceKind::cuda;
   c.strategy = strategy;
   c.ranks = ranks;
-  plan.hardware.name = "h200";
+  plan.hardware = {.name = "h200", .node_devices = 1};
   plan.rates = measured_rates;
   return plan;
 }
@@ -60,7 +60,7 @@ StepRates rates_of(const std::string& device, const PlanCase& plan, double facto
 
 // The bytes/s of all_reduce on the plan's ranks tell which link was chosen.
 double link_bandwidth(const PlanCase& plan, std::vector<FittedLink> links) {
-  return calibrated(plan, {.links = std::move(links)}).hardware.link_bytes_per_s;
+  return calibrated(plan, {.links = std::move(links)}).hardware.link_gb_per_s * giga;
 }
 
 TEST(CalibrationTest, TheRatioOfASizeIsInterpolatedInTokensAndConstantOutside) {
@@ -86,7 +86,7 @@ TEST(CalibrationTest, TheLinkIsThatOfNcclWithTheNearestNumberOfRanks) {
   EXPECT_DOUBLE_EQ(link_bandwidth(step_of(ModelSize::tiny, 128, Strategy::bucketed, 8), links),
                    3e11 * 1.5);
   EXPECT_DOUBLE_EQ(link_bandwidth(on_two_ranks(), links), 1e11);
-  EXPECT_EQ(link_bandwidth(on_two_ranks(), {}), on_two_ranks().hardware.link_bytes_per_s);
+  EXPECT_EQ(link_bandwidth(on_two_ranks(), {}), on_two_ranks().hardware.link_gb_per_s);
 }
 
 TEST(CalibrationTest, TheLinkIsThatOfTheExchangedDtypeOrTheFirst) {
@@ -143,9 +143,10 @@ TEST(CalibrationTest, EachOperationHasItsOwnFit) {
 
 TEST(CalibrationTest, OneRankUsesTheLinkOfItsWeakScaling) {
   const RatesFile file{.links = {link("nccl", 4)}};
-  const PlanCase one = calibrated(step_of(ModelSize::xl, 128, Strategy::bucketed, 1), file);
+  PlanCase one = calibrated(step_of(ModelSize::xl, 128, Strategy::bucketed, 1), file);
   const PlanCase four = calibrated(step_of(ModelSize::xl, 128, Strategy::bucketed, 4), file);
-  EXPECT_DOUBLE_EQ(weak_efficiency(one, 4), weak_efficiency(four, 4));
+  one.step.ranks = 4;
+  EXPECT_DOUBLE_EQ(step_time(one).step_s(), step_time(four).step_s());
   EXPECT_DOUBLE_EQ(one.latency_s, four.latency_s);
 }
 
@@ -174,18 +175,6 @@ TEST(CalibrationTest, RatesAreThoseOfTheDevice) {
   EXPECT_EQ(extrapolations(plan, file).rbegin()[1], "rates of NVIDIA A100-SXM4-80GB, not of h200");
   file.steps.push_back(rates_of("NVIDIA H200", plan, 2));
   EXPECT_DOUBLE_EQ(rate(file), 5e13 / 2);
-}
-
-// The GPUs whose names contain those of others have rates of their own.
-TEST(CalibrationTest, ADeviceIsKnownByItsWholeName) {
-  for (const auto& [device, name, same] :
-       {std::tuple("NVIDIA H200", "h200", true), std::tuple("NVIDIA GH200 480GB", "h200", false),
-        std::tuple("NVIDIA H200 NVL", "h200", false), std::tuple("NVIDIA GB200", "b200", false),
-        std::tuple("NVIDIA H200 MIG 1g.18gb", "h200", false),
-        std::tuple("NVIDIA H100 PCIe", "h100", false),
-        std::tuple("NVIDIA L40S", "NVIDIA L40S", true), std::tuple("NVIDIA B200", "b200", true)}) {
-    EXPECT_EQ(is_device(device, name), same) << device;
-  }
 }
 
 TEST(CalibrationTest, NamesExtrapolations) {

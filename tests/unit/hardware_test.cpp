@@ -10,31 +10,30 @@
 namespace paceline {
 namespace {
 
-std::vector<Hardware> devices_of(const std::string& text) {
+std::vector<DataSheet> devices_of(const std::string& text) {
   const TempFolder folder;
   const std::string file = (folder.path() / "F.toml").string();
   std::ofstream(file) << text;
-  return read_hardware(file);
+  return known_hardware(file);
 }
 
-TEST(HardwareTest, EveryDeviceOfTheTableHasASource) {
-  for (const Hardware& h : known_hardware()) EXPECT_FALSE(h.source.empty()) << h.name;
-  EXPECT_EQ(hardware_named("tpu-v5p").half_flops_per_s, 4.6e14);
-  EXPECT_THROW((void)hardware_named("h1000"), UsageError);
-  EXPECT_THROW((void)hardware_named("tpu-v5p").peak_flops_per_s(precision_named("fp32")),
-               UsageError);
+TEST(HardwareTest, APeakThatTheSheetDoesNotStateIsRefused) {
+  const DataSheet tpu{.name = "tpu", .half = 460};
+  EXPECT_EQ(peak_flops_per_s(tpu, precision_named("bf16")), 4.6e14);
+  EXPECT_THROW((void)peak_flops_per_s(tpu, precision_named("fp32")), UsageError);
 }
 
 TEST(HardwareTest, AttentionHasThePeakOfItsArithmetic) {
-  const auto peak = [](std::string_view device, std::string_view precision, Fp32Attention fp32) {
-    return hardware_named(device).attention_flops_per_s({.precision = precision_named(precision),
-                                                         .attention = AttentionKind::flash,
-                                                         .fp32_attention = fp32});
+  const auto peak = [](std::string_view precision, Fp32Attention fp32) {
+    return attention_flops_per_s(*data_sheet_of("NVIDIA H200"),
+                                 {.precision = precision_named(precision),
+                                  .attention = AttentionKind::flash,
+                                  .fp32_attention = fp32});
   };
-  EXPECT_DOUBLE_EQ(peak("h200", "fp32", Fp32Attention::bf16x3), 989.4e12 / 3);
-  EXPECT_DOUBLE_EQ(peak("h200", "fp32", Fp32Attention::tf32), 494.7e12);
-  EXPECT_DOUBLE_EQ(peak("h200", "fp32", Fp32Attention::exact), 66.9e12);
-  EXPECT_DOUBLE_EQ(peak("h200", "bf16", Fp32Attention::bf16x3), 989.4e12);
+  EXPECT_DOUBLE_EQ(peak("fp32", Fp32Attention::bf16x3), 989.4e12 / 3);
+  EXPECT_DOUBLE_EQ(peak("fp32", Fp32Attention::tf32), 494.7e12);
+  EXPECT_DOUBLE_EQ(peak("fp32", Fp32Attention::exact), 66.9e12);
+  EXPECT_DOUBLE_EQ(peak("bf16", Fp32Attention::bf16x3), 989.4e12);
 }
 
 TEST(HardwareTest, ADeviceWithoutAFigureIsRefusedByItsKey) {

@@ -46,16 +46,16 @@ TEST_F(HostLinksTest, GpusAreNvidiasDisplayDevices) {
   write("devices/system/node/node0/x", "");
   write("devices/system/node/node1/x", "");
   write("devices/system/node/has_cpu", "");
-  const HostLinks links = host_links(sys());
-  EXPECT_EQ(links.numa_nodes, 2);
-  ASSERT_EQ(links.devices.size(), 1U);
-  const AttachedDevice& gpu = links.devices[0];
-  EXPECT_EQ(gpu.kind, "gpu");
-  EXPECT_EQ(gpu.pci_address, "0000:1b:00.0");
-  EXPECT_EQ(gpu.numa_node, 1);
-  EXPECT_EQ(gpu.pcie.value_or(PcieLink{}).transfers, "2.5 GT/s PCIe");
-  EXPECT_EQ(gpu.pcie.value_or(PcieLink{}).lanes, 8);
-  EXPECT_EQ(gpu.pcie_most.value_or(PcieLink{}).lanes, 16);
+  const nlohmann::ordered_json links = host_links(sys());
+  EXPECT_EQ(links["numa_nodes"], 2);
+  ASSERT_EQ(links["devices"].size(), 1U);
+  const nlohmann::ordered_json& gpu = links["devices"][0];
+  EXPECT_EQ(gpu["kind"], "gpu");
+  EXPECT_EQ(gpu["pci_address"], "0000:1b:00.0");
+  EXPECT_EQ(gpu["numa_node"], 1);
+  EXPECT_EQ(gpu["pcie"]["per_lane"], "2.5 GT/s PCIe");
+  EXPECT_EQ(gpu["pcie"]["lanes"], 8);
+  EXPECT_EQ(gpu["pcie_most"]["lanes"], 16);
 }
 
 TEST_F(HostLinksTest, InterfacesHaveTheirSpeed) {
@@ -70,16 +70,16 @@ TEST_F(HostLinksTest, InterfacesHaveTheirSpeed) {
   write("class/infiniband/mlx5_0/ports/1/rate", "400 Gb/sec (4X NDR)");
   write("class/infiniband/mlx5_0/ports/1/state", "4: ACTIVE");
   link("class/infiniband/mlx5_0/device", nic);
-  const HostLinks links = host_links(sys());
-  ASSERT_EQ(links.devices.size(), 2U);
-  EXPECT_EQ(links.devices[0].name, "eth0");
-  EXPECT_EQ(links.devices[0].pci_address, "0000:0c:00.0");
-  EXPECT_EQ(links.devices[0].gbit_per_s, 25);
-  EXPECT_EQ(links.devices[0].state, "up");
-  EXPECT_EQ(links.devices[1].name, "mlx5_0");
-  EXPECT_EQ(links.devices[1].kind, "infiniband");
-  EXPECT_EQ(links.devices[1].gbit_per_s, 400);
-  EXPECT_EQ(links.devices[1].state, "ACTIVE");
+  const nlohmann::ordered_json links = host_links(sys());
+  ASSERT_EQ(links["devices"].size(), 2U);
+  EXPECT_EQ(links["devices"][0]["name"], "eth0");
+  EXPECT_EQ(links["devices"][0]["pci_address"], "0000:0c:00.0");
+  EXPECT_EQ(links["devices"][0]["gbit_per_s"], 25);
+  EXPECT_EQ(links["devices"][0]["state"], "up");
+  EXPECT_EQ(links["devices"][1]["name"], "mlx5_0");
+  EXPECT_EQ(links["devices"][1]["kind"], "infiniband");
+  EXPECT_EQ(links["devices"][1]["gbit_per_s"], 400);
+  EXPECT_EQ(links["devices"][1]["state"], "ACTIVE");
 }
 
 TEST_F(HostLinksTest, WhatIsUnknownIsLeftOut) {
@@ -87,10 +87,12 @@ TEST_F(HostLinksTest, WhatIsUnknownIsLeftOut) {
   write(gpu / "numa_node", "-1");
   write(gpu / "current_link_speed", "Unknown");
   write(gpu / "max_link_width", "0");
-  const HostLinks links = host_links(sys());
-  ASSERT_EQ(links.devices.size(), 1U);
-  EXPECT_FALSE(links.devices[0].numa_node || links.devices[0].pcie || links.devices[0].pcie_most);
-  EXPECT_TRUE(host_links(sys() / "absent").devices.empty());
+  const nlohmann::ordered_json links = host_links(sys());
+  ASSERT_EQ(links["devices"].size(), 1U);
+  for (const char* name : {"numa_node", "pcie", "pcie_most"}) {
+    EXPECT_TRUE(links["devices"][0][name].is_null()) << name;
+  }
+  EXPECT_TRUE(host_links(sys() / "absent")["devices"].empty());
 }
 
 }  // namespace

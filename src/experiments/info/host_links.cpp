@@ -10,6 +10,7 @@ namespace paceline {
 namespace {
 
 namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
 
 // The first line of a file; empty if it cannot be read.
 std::string line_of(const fs::path& file) {
@@ -19,13 +20,13 @@ std::string line_of(const fs::path& file) {
   return line;
 }
 
-// The number at the start of a file's first line, if it is there and not negative.
+// The number at the start of a file's first line; null if it is not there or negative.
 template <class T>
-std::optional<T> number_of(const fs::path& file) {
+Json number_of(const fs::path& file) {
   const std::string line = line_of(file);
   T value = 0;
   const auto [stop, error] = std::from_chars(line.data(), line.data() + line.size(), value);
-  return error == std::errc{} && value >= 0 ? std::optional(value) : std::nullopt;
+  return error == std::errc{} && value >= 0 ? Json(value) : Json(nullptr);
 }
 
 std::vector<fs::path> entries_of(const fs::path& folder) {
@@ -38,72 +39,72 @@ std::vector<fs::path> entries_of(const fs::path& folder) {
   return paths;
 }
 
-std::optional<PcieLink> link_of(const fs::path& device, const std::string& which) {
+Json link_of(const fs::path& device, const std::string& which) {
   const std::string transfers = line_of(device / (which + "_link_speed"));
-  const int lanes = number_of<int>(device / (which + "_link_width")).value_or(0);
-  const bool known = transfers.find("GT/s") != std::string::npos && lanes > 0;
-  return known ? std::optional(PcieLink{transfers, lanes}) : std::nullopt;
+  const Json lanes = number_of<int>(device / (which + "_link_width"));
+  if (transfers.find("GT/s") == std::string::npos || lanes.is_null() || lanes == 0) return nullptr;
+  return {{"per_lane", transfers}, {"lanes", lanes}};
 }
 
-// `device`: a folder of sysfs. The device's PCI address is the last one in its path.
-std::optional<AttachedDevice> attached(const fs::path& device, std::string kind, std::string name) {
+// `device`: a folder of sysfs. The device's PCI address is the last one in its path; null if there
+// is none.
+Json attached(const fs::path& device, const char* kind, const std::string& name) {
   std::error_code error;
   fs::path folder = fs::canonical(device, error);
   static const std::regex address("[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\\.[0-7]");
   while (!error && folder.has_relative_path()) {
     if (std::regex_match(folder.filename().string(), address)) {
-      return AttachedDevice{.kind = std::move(kind),
-                            .name = std::move(name),
-                            .pci_address = folder.filename().string(),
-                            .numa_node = number_of<int>(folder / "numa_node"),
-                            .pcie = link_of(folder, "current"),
-                            .pcie_most = link_of(folder, "max"),
-                            .gbit_per_s = {},
-                            .state = {}};
+      Json json = {{"kind", kind}};
+      if (!name.empty()) json["name"] = name;
+      json["pci_address"] = folder.filename().string();
+      json["numa_node"] = number_of<int>(folder / "numa_node");
+      json["pcie"] = link_of(folder, "current");
+      json["pcie_most"] = link_of(folder, "max");
+      return json;
     }
     folder = folder.parent_path();
   }
-  return std::nullopt;
+  return nullptr;
 }
 
-void add_gpus(std::vector<AttachedDevice>& devices, const fs::path& sys) {
+void add_gpus(Json& devices, const fs::path& sys) {
   for (const fs::path& path : entries_of(sys / "bus/pci/devices")) {
     constexpr std::string_view nvidia = "0x10de";
     constexpr std::string_view display = "0x03";  // base class of display controllers
     if (line_of(path / "vendor") != nvidia || !line_of(path / "class").starts_with(display)) {
       continue;
     }
-    if (auto device = attached(path, "gpu", "")) devices.push_back(std::move(*device));
+    if (Json device = attached(path, "gpu", ""); !device.is_null()) devices.push_back(device);
   }
 }
 
-void add_ethernet(std::vector<AttachedDevice>& devices, const fs::path& sys) {
+void add_ethernet(Json& devices, const fs::path& sys) {
   for (const fs::path& path : entries_of(sys / "class/net")) {
     constexpr std::string_view arphrd_ether = "1";
     if (line_of(path / "type") != arphrd_ether) continue;
-    auto device = attached(path / "device", "ethernet", path.filename().string());
-    if (!device) continue;  // virtual
+    Json device = attached(path / "device", "ethernet", path.filename().string());
+    if (device.is_null()) continue;  // virtual
     constexpr double megabits = 1e-3;
-    if (const auto speed = number_of<double>(path / "speed"))
-      device->gbit_per_s = *speed * megabits;
-    device->state = line_of(path / "operstate");
-    devices.push_back(std::move(*device));
+    const Json speed = number_of<double>(path / "speed");
+    device["gbit_per_s"] = speed.is_null() ? speed : Json(speed.get<double>() * megabits);
+    device["state"] = line_of(path / "operstate");
+    devices.push_back(device);
   }
 }
 
 // One entry per port: "mlx5_0" for the first, "mlx5_0:2" for the second.
-void add_infiniband(std::vector<AttachedDevice>& devices, const fs::path& sys) {
+void add_infiniband(Json& devices, const fs::path& sys) {
   for (const fs::path& path : entries_of(sys / "class/infiniband")) {
     for (const fs::path& port : entries_of(path / "ports")) {
       const std::string number = port.filename().string();
       const std::string name = path.filename().string() + (number == "1" ? "" : ":" + number);
-      auto device = attached(path / "device", "infiniband", name);
-      if (!device) continue;
-      device->gbit_per_s = number_of<double>(port / "rate");  // "400 Gb/sec (4X NDR)"
-      const std::string state = line_of(port / "state");      // "4: ACTIVE"
+      Json device = attached(path / "device", "infiniband", name);
+      if (device.is_null()) continue;
+      device["gbit_per_s"] = number_of<double>(port / "rate");  // "400 Gb/sec (4X NDR)"
+      const std::string state = line_of(port / "state");        // "4: ACTIVE"
       const std::size_t space = state.find(' ');
-      device->state = space == std::string::npos ? state : state.substr(space + 1);
-      devices.push_back(std::move(*device));
+      device["state"] = space == std::string::npos ? state : state.substr(space + 1);
+      devices.push_back(device);
     }
   }
 }
@@ -119,12 +120,12 @@ int numa_nodes(const fs::path& sys) {
 
 }  // namespace
 
-HostLinks host_links(const fs::path& sys) {
-  HostLinks links{.numa_nodes = numa_nodes(sys), .devices = {}};
-  add_gpus(links.devices, sys);
-  add_ethernet(links.devices, sys);
-  add_infiniband(links.devices, sys);
-  return links;
+Json host_links(const fs::path& sys) {
+  Json devices = Json::array();
+  add_gpus(devices, sys);
+  add_ethernet(devices, sys);
+  add_infiniband(devices, sys);
+  return {{"numa_nodes", numa_nodes(sys)}, {"devices", devices}};
 }
 
 }  // namespace paceline

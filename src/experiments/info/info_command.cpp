@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -21,61 +20,22 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::array precisions = {"fp32", "bf16", "fp16"};
-
-// One rank's rates: GEMM in FLOP/s, copy in bytes/s.
-struct RankCeilings {
-  std::vector<Summary> gemm;  // indexed as `precisions`
-  Summary copy;
+struct MeasuredCeiling {
+  std::string name;  // "GEMM fp32"
+  std::string key;   // in JSON
+  Ceiling ceiling;
 };
 
-// Collective. At rank 0, one element per rank; elsewhere empty.
-std::vector<RankCeilings> measure_ceilings(World& world, Device& device) {
+// Collective.
+std::vector<MeasuredCeiling> measure_ceilings(World& world, Device& device) {
   Ceilings ceilings(world, device);
-  std::vector<RankCeilings> all(world.rank() == 0 ? static_cast<std::size_t>(world.size()) : 0);
-  for (const char* name : precisions) {
-    const Ceiling& gemm = ceilings.gemm(precision_named(name));
-    for (std::size_t rank = 0; rank < all.size(); ++rank) {
-      all[rank].gemm.push_back(gemm.by_rank[rank]);
-    }
+  std::vector<MeasuredCeiling> all;
+  for (const char* name : {"fp32", "bf16", "fp16"}) {
+    all.push_back({fmt::format("GEMM {}", name), fmt::format("gemm_{}_flops_per_s", name),
+                   ceilings.gemm(precision_named(name))});
   }
-  const Ceiling& copy = ceilings.copy();
-  for (std::size_t rank = 0; rank < all.size(); ++rank) all[rank].copy = copy.by_rank[rank];
+  all.push_back({"copy", "copy_bytes_per_s", ceilings.copy()});
   return all;
-}
-
-Json json_of(const Summary& rates) {
-  return {{"median", rates.median}, {"ci_low", rates.ci_low}, {"ci_high", rates.ci_high}};
-}
-
-Json json_of(const std::optional<PcieLink>& link) {
-  if (!link) return nullptr;
-  return {{"per_lane", link->transfers}, {"lanes", link->lanes}};
-}
-
-template <class T>
-Json json_of(const std::optional<T>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
-
-Json json_of(const AttachedDevice& device) {
-  Json json = {{"kind", device.kind}};
-  if (!device.name.empty()) json["name"] = device.name;
-  json["pci_address"] = device.pci_address;
-  json["numa_node"] = json_of(device.numa_node);
-  json["pcie"] = json_of(device.pcie);
-  json["pcie_most"] = json_of(device.pcie_most);
-  if (!device.name.empty()) {
-    json["gbit_per_s"] = json_of(device.gbit_per_s);
-    json["state"] = device.state;
-  }
-  return json;
-}
-
-Json json_of(const HostLinks& links) {
-  Json devices = Json::array();
-  for (const AttachedDevice& device : links.devices) devices.push_back(json_of(device));
-  return {{"numa_nodes", links.numa_nodes}, {"devices", std::move(devices)}};
 }
 
 // NVLinks of one rank's GPU.
@@ -97,8 +57,7 @@ std::vector<NvLinks> gather_nvlinks(World& world, const Device& device) {
 // Collective. At rank 0, the links of each host as read by the host's first rank.
 Json gather_links(World& world, const RunInfo& run) {
   const bool reads = world.local_rank() == 0;
-  const std::vector<std::string> texts =
-      world.gather(reads ? json_of(host_links()).dump() : std::string());
+  const std::vector<std::string> texts = world.gather(reads ? host_links().dump() : std::string());
   Json hosts = Json::array();
   for (std::size_t rank = 0; rank < run.ranks.size(); ++rank) {
     if (texts[rank].empty()) continue;
@@ -110,7 +69,7 @@ Json gather_links(World& world, const RunInfo& run) {
 }
 
 Json json_of(const RunInfo& run, const Json& hosts, const std::vector<NvLinks>& nvlinks,
-             const std::vector<RankCeilings>& ceilings) {
+             const std::vector<MeasuredCeiling>& ceilings) {
   Json ranks = Json::array();
   for (const RankInfo& r : run.ranks) {
     Json rank = {{"rank", r.rank},
@@ -127,12 +86,9 @@ Json json_of(const RunInfo& run, const Json& hosts, const std::vector<NvLinks>& 
       const NvLinks& links = nvlinks.at(static_cast<std::size_t>(r.rank));
       rank["nvlinks"] = {{"count", links.count}, {"bytes_per_s", links.rate}};
     }
-    if (!ceilings.empty()) {
-      const RankCeilings& c = ceilings.at(static_cast<std::size_t>(r.rank));
-      for (std::size_t i = 0; i < precisions.size(); ++i) {
-        rank[fmt::format("gemm_{}_flops_per_s", precisions[i])] = json_of(c.gemm[i]);
-      }
-      rank["copy_bytes_per_s"] = json_of(c.copy);
+    for (const auto& [name, key, ceiling] : ceilings) {
+      const Summary& rates = ceiling.by_rank.at(static_cast<std::size_t>(r.rank));
+      rank[key] = {{"median", rates.median}, {"ci_low", rates.ci_low}, {"ci_high", rates.ci_high}};
     }
     ranks.push_back(std::move(rank));
   }
@@ -170,19 +126,17 @@ void print_links(const Json& host) {
   if (host["devices"].empty()) write_out("no GPU and no network interface on PCI\n");
 }
 
-void print_ceilings(const std::vector<RankCeilings>& ceilings) {
+void print_ceilings(const std::vector<MeasuredCeiling>& ceilings, std::size_t ranks) {
   write_out("\nceilings, all ranks at once: the median and its 95% interval\n");
-  const auto print = [](std::size_t rank, const std::string& name, const Summary& rates,
-                        auto&& text) {
-    write_out("{:>4}  {:<10} {}/s [{}/s, {}/s]\n", rank, name, text(rates.median),
-              text(rates.ci_low), text(rates.ci_high));
-  };
-  const auto flops = [](double rate) { return count_text(rate) + "FLOP"; };
-  for (std::size_t rank = 0; rank < ceilings.size(); ++rank) {
-    for (std::size_t i = 0; i < precisions.size(); ++i) {
-      print(rank, fmt::format("GEMM {}", precisions[i]), ceilings[rank].gemm[i], flops);
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    for (const auto& [name, key, ceiling] : ceilings) {
+      const auto text = [&](double rate) {
+        return ceiling.unit == "FLOP/s" ? count_text(rate) + "FLOP" : bytes_text(rate);
+      };
+      const Summary& rates = ceiling.by_rank.at(rank);
+      write_out("{:>4}  {:<10} {}/s [{}/s, {}/s]\n", rank, name, text(rates.median),
+                text(rates.ci_low), text(rates.ci_high));
     }
-    print(rank, "copy", ceilings[rank].copy, [](double rate) { return bytes_text(rate); });
   }
 }
 
@@ -195,7 +149,7 @@ void print_nvlinks(const std::vector<NvLinks>& nvlinks) {
 }
 
 void print_text(const RunInfo& run, const Json& hosts, const std::vector<NvLinks>& nvlinks,
-                const std::vector<RankCeilings>& ceilings) {
+                const std::vector<MeasuredCeiling>& ceilings) {
   write_out("{}\n\n", software_version());
   for (const auto& [name, value] : run.environment) write_out("{:<24} {}\n", name, value);
   write_out("\n{:>4}  {:<20} {:>5}  {:<6} {:>7} {:>9}  {}\n", "rank", "host", "local", "device",
@@ -207,7 +161,7 @@ void print_text(const RunInfo& run, const Json& hosts, const std::vector<NvLinks
   }
   print_nvlinks(nvlinks);
   for (const Json& host : hosts) print_links(host);
-  if (!ceilings.empty()) print_ceilings(ceilings);
+  if (!ceilings.empty()) print_ceilings(ceilings, run.ranks.size());
 }
 
 class InfoCommand final : public Command {
@@ -225,8 +179,8 @@ class InfoCommand final : public Command {
     for (auto& [name, value] : run.environment) {
       if (name == "mpi") value = launch->mpi_library;
     }
-    const std::vector<RankCeilings> ceilings =
-        ceilings_ ? measure_ceilings(world, device) : std::vector<RankCeilings>{};
+    std::vector<MeasuredCeiling> ceilings;
+    if (ceilings_) ceilings = measure_ceilings(world, device);
     const Json hosts = gather_links(world, run);
     const std::vector<NvLinks> nvlinks = gather_nvlinks(world, device);
     if (world.rank() != 0) return ExitCode::done;

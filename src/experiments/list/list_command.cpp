@@ -6,45 +6,27 @@
 #include <vector>
 
 #include "core/screen.h"
+#include "core/text.h"
 #include "harness/command.h"
 
 namespace paceline {
 
 namespace {
 
-constexpr std::size_t indent = 21;
-
-// "--size xl", ...
-using Words = std::vector<std::string>;
-
-// Lines of at most 100 columns, each indented by `indent` spaces.
-std::string wrapped(const Words& words) {
-  constexpr std::size_t width = 100;
-  const std::string margin(indent, ' ');
-  std::string text;
-  std::size_t column = width;
-  for (const std::string& word : words) {
-    if (column + 2 + word.size() > width) {
-      text += text.empty() ? margin : "\n" + margin;
-      column = indent;
-    } else {
-      text += "  ";
-      column += 2;
-    }
-    text += word;
-    column += word.size();
-  }
-  return text.empty() ? text : text + "\n";
-}
-
+// Its presets, one below the other, in lines of at most 100 columns.
 std::string listed(const Registration& experiment, const Presets& presets) {
+  constexpr std::size_t indent = 21;
+  constexpr std::size_t width = 100 - indent;
   std::string text = fmt::format("{:<12} {}\n", experiment.name, experiment.summary);
   for (const auto& [name, line] : presets) {
-    Words words;
-    for (const auto& [option, value] : options_of_preset(line)) {
-      words.push_back(fmt::format("{} {}", option, value));
+    std::vector<std::string> words;
+    for (const auto& [option, value] : options_of_preset(line))
+      words.push_back(option + " " + value);
+    std::string margin = fmt::format("  {:<17}  ", name);
+    for (const std::string& options : split(filled(words, width), '\n')) {
+      text += margin + options + '\n';
+      margin.assign(indent, ' ');
     }
-    text += fmt::format("  {:<17}  {}", name, wrapped(words).substr(indent));
   }
   return text;
 }

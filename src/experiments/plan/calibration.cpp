@@ -110,10 +110,10 @@ PlanCase calibrated(const PlanCase& plan, const RatesFile& file) {
   if (const FittedLink* all_reduce = link_for("all_reduce", plan, file)) {
     result.rates_file = file.path;
     result.latency_s = latency_of_two(*all_reduce);
-    result.hardware.link_bytes_per_s = sent_bytes_per_s(*all_reduce);
+    result.hardware.link_gb_per_s = sent_bytes_per_s(*all_reduce) / giga;
     const bool across_nodes = all_reduce->ranks > plan.hardware.node_devices;
-    if (across_nodes || plan.hardware.network_bytes_per_s == 0) {
-      result.hardware.network_bytes_per_s = result.hardware.link_bytes_per_s;
+    if (across_nodes || plan.hardware.network_gb_per_s == 0) {
+      result.hardware.network_gb_per_s = result.hardware.link_gb_per_s;
     }
     for (const char* op : {"reduce_scatter", "all_gather", "broadcast"}) {
       const FittedLink* f = link_for(op, plan, file);

@@ -13,26 +13,21 @@ MemoryForm two_matrix_memory(const PlanCase& plan) {
   const TrainingCase& c = plan.step;
   const StrategyShape shape = plan.strategy_shape();
   const Precision& p = shape.precision;
-  const StateBytes state = state_bytes(plan.parameters());
   const StrategyShape::Gradients gradients = shape.gradients(c.recycles_gradients());
   const std::vector<double> shares = shape.optimizer_shares();
   const GatheredShape gathered = shape.gathered();
   MemoryForm m;
-  m.parameters = state.weights * shape.parameter_share();
+  m.parameters = weight_bytes * plan.parameters() * shape.parameter_share();
   m.gathered = gathered.slots * gathered.slot * bytes_of(p.compute);
   m.gradients =
       gradients.kept * bytes_of(Dtype::f32) + gradients.window * bytes_of(p.communication);
-  m.optimizer = state.optimizer * *std::max_element(shares.begin(), shares.end());
+  m.optimizer =
+      optimizer_bytes * plan.parameters() * *std::max_element(shares.begin(), shares.end());
   m.activations = two_matrix_saved_bytes_per_token(c) * plan.group_tokens();
   return m;
 }
 
 }  // namespace
-
-StateBytes state_bytes(double parameters) {
-  const double one = bytes_of(Dtype::f32) * parameters;
-  return {.weights = one, .gradients = one, .optimizer = 2 * one};
-}
 
 double two_matrix_saved_bytes_per_token(const TrainingCase& c) {
   const auto d = static_cast<double>(c.d_model);
@@ -47,17 +42,11 @@ double two_matrix_saved_bytes_per_token(const TrainingCase& c) {
 MemoryForm device_memory(const PlanCase& plan) {
   MemoryForm m = plan.block_kind == BlockKind::two_matrix ? two_matrix_memory(plan)
                                                           : memory_form(plan.step.step_shape());
-  for (double* part :
-       {&m.parameters, &m.gathered, &m.gradients, &m.optimizer, &m.activations, &m.transient}) {
-    *part /= plan.tensor;
-  }
+  for (const MemoryPart& part : memory_parts) m.*part.bytes /= plan.tensor;
   return m;
 }
 
-double devices_needed(double bytes, double device_bytes) { return std::ceil(bytes / device_bytes); }
-
-double devices_with_activations(double state, double activations, double sharded,
-                                double device_bytes) {
+double devices_needed(double state, double device_bytes, double activations, double sharded) {
   const double room = device_bytes - (1 - sharded) * activations;
   if (room <= 0) return std::numeric_limits<double>::infinity();
   return std::ceil((state + sharded * activations) / room);

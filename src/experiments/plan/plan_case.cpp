@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <utility>
 
 #include "core/error.h"
@@ -10,14 +9,6 @@
 namespace paceline {
 
 namespace {
-
-struct TwoMatrixDims {
-  explicit TwoMatrixDims(const TrainingCase& c)
-      : D(static_cast<double>(c.d_model)),
-        F(static_cast<double>(c.d_ff)),
-        L(static_cast<double>(c.layers)) {}
-  double D, F, L;
-};
 
 // In the order in which backward finishes them.
 std::vector<ParameterEntry> two_matrix_entries(const TrainingCase& c) {
@@ -48,8 +39,7 @@ double PlanCase::group_tokens() const {
 
 double PlanCase::parameters() const {
   if (block_kind == BlockKind::transformer) return static_cast<double>(step.model().parameters());
-  const TwoMatrixDims d(step);
-  return 2 * d.L * d.D * d.F;
+  return 2.0 * static_cast<double>(step.layers * step.d_model * step.d_ff);
 }
 
 double PlanCase::forward_flops_per_token() const {
@@ -105,12 +95,17 @@ MeasuredOp PlanCase::measured(std::string_view op) const {
   return found == measured_ops.end() ? MeasuredOp{.latency_s = latency_s} : found->second;
 }
 
+bool PlanCase::divides_over(std::int64_t tensor_ranks) const {
+  return step.d_model % tensor_ranks == 0 && step.d_ff % tensor_ranks == 0 &&
+         (block_kind == BlockKind::two_matrix || step.heads % tensor_ranks == 0);
+}
+
 double PlanCase::data_bandwidth_bytes_per_s() const {
-  return hardware.bandwidth_bytes_per_s(ranks(), tensor) * axes.data;
+  return bandwidth_bytes_per_s(hardware, ranks(), tensor) * axes.data;
 }
 
 double PlanCase::tensor_bandwidth_bytes_per_s() const {
-  return hardware.bandwidth_bytes_per_s(tensor) * axes.tensor;
+  return bandwidth_bytes_per_s(hardware, tensor) * axes.tensor;
 }
 
 void check_plan(const PlanCase& plan) {

@@ -48,7 +48,7 @@ struct PlanCase {
   BlockKind block_kind = BlockKind::transformer;
   int tensor = 1;  // Y
   MeshAxes axes;
-  Hardware hardware;
+  DataSheet hardware;
   double memory_bytes = 0;  // of a device
   std::string memory_text;  // --memory as given; empty: the table's, which may mean GB or GiB
   double sharded_activations = 0;  // fraction, of --sharded-activations
@@ -58,6 +58,7 @@ struct PlanCase {
   double latency_s = 0;   // of a collective between two ranks
   std::map<std::string, MeasuredOp, std::less<>> measured_ops;  // by name of the operation
   std::string rates_file;  // with the fit of all_reduce; empty: latency_s is that of --latency
+  double run_tokens = 0;   // of the training run of --ask run
 
   [[nodiscard]] int data_ranks() const { return static_cast<int>(step.ranks); }
   [[nodiscard]] std::int64_t ranks() const { return step.ranks * tensor; }
@@ -78,6 +79,8 @@ struct PlanCase {
   [[nodiscard]] StrategyShape strategy_shape() const;
   // The fit of an operation; if it was not measured, that of all_reduce.
   [[nodiscard]] MeasuredOp measured(std::string_view op) const;
+  // Whether `tensor_ranks` tensor-parallel ranks could hold equal parts of every matrix.
+  [[nodiscard]] bool divides_over(std::int64_t tensor_ranks) const;
   // Of a data-parallel collective, while the other tensor-parallel ranks run theirs.
   [[nodiscard]] double data_bandwidth_bytes_per_s() const;
   [[nodiscard]] double tensor_bandwidth_bytes_per_s() const;

@@ -47,11 +47,8 @@ std::string lines_text(const std::vector<PlanLine>& lines) {
       text += fmt::format("{}  {}\n", head, line.formula);
     } else {
       text += head + '\n';
-      const std::string folded = wrapped(line.formula, width - 6);
-      for (std::size_t at = 0; at < folded.size();) {
-        const std::size_t end = std::min(folded.find('\n', at), folded.size());
-        text += fmt::format("      {}\n", folded.substr(at, end - at));
-        at = end + 1;
+      for (const std::string& folded : split(wrapped(line.formula, width - 6), '\n')) {
+        text += fmt::format("      {}\n", folded);
       }
     }
   }
@@ -97,10 +94,8 @@ std::string report_text(const std::vector<PlanSection>& sections) {
 std::string report_json(const std::vector<PlanSection>& sections) {
   std::string text;
   const auto add = [&](const PlanSection& section, Row cells) {
-    Row row = {{"section", section.name}};
-    row.insert(row.end(), std::make_move_iterator(cells.begin()),
-               std::make_move_iterator(cells.end()));
-    text += json_line(row) + '\n';
+    cells.insert(cells.begin(), {"section", section.name});
+    text += json_line(cells) + '\n';
   };
   for (const PlanSection& section : sections) {
     Row values;

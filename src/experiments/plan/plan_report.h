@@ -1,5 +1,5 @@
 #pragma once
-// A plan as text or JSON: sections of lines, each a formula with its numbers, and tables.
+// A plan as text or JSON: sections of lines, each a derivation with its numbers, and tables.
 
 #include <cstdint>
 #include <optional>
@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "experiments/plan/plan_case.h"
 #include "record/case_record.h"
 
 namespace paceline {
@@ -28,6 +29,11 @@ struct PlanSection {
   std::optional<Table> table = {};
   std::string note = {};
 };
+
+// The sections that apply to the plan, in the order in which they are printed: its layout, memory,
+// the smallest compute-bound batch with alternatives, and time.
+[[nodiscard]] std::vector<PlanSection> plan_sections(const PlanCase& plan);
+[[nodiscard]] std::vector<PlanSection> memory_sections(const PlanCase& plan);
 
 // A number with thousands separators and `decimals` digits after the point: "219,848,638,464".
 [[nodiscard]] std::string grouped(double value, int decimals = 0);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -11,12 +12,10 @@
 #include "core/ring.h"
 #include "core/units.h"
 #include "experiments/plan/calibration.h"
-#include "experiments/plan/compute_bound.h"
 #include "experiments/plan/device_memory.h"
 #include "experiments/plan/plan_report.h"
 #include "experiments/plan/step_time.h"
 #include "experiments/training/bucket_prediction.h"
-#include "record/case_record.h"
 
 namespace paceline {
 
@@ -70,14 +69,11 @@ Row fewest_devices(const PlanCase& plan) {
 
 Row memory_by_kind(const PlanCase& plan) {
   const MemoryForm m = device_memory(plan);
-  return {{"parameters_bytes", m.parameters, "bytes"},
-          {"gathered_bytes", m.gathered, "bytes"},
-          {"gradients_bytes", m.gradients, "bytes"},
-          {"optimizer_bytes", m.optimizer, "bytes"},
-          {"activations_bytes", m.activations, "bytes"},
-          {"transient_bytes", m.transient, "bytes"},
-          {"peak_bytes", m.peak(), "bytes"},
-          memory_of(plan)};
+  Row row;
+  for (const MemoryPart& part : memory_parts) row.push_back({part.key, m.*part.bytes, "bytes"});
+  row.push_back({"peak_bytes", m.peak(), "bytes"});
+  row.push_back(memory_of(plan));
+  return row;
 }
 
 Row kept_gathers(const PlanCase& plan) {
@@ -119,22 +115,6 @@ Row gradient_dtype(const PlanCase& plan) {
           {"peak_fp32_bytes", peak_of(fp32), "bytes"}};
 }
 
-void require_exchange(const PlanCase& plan, std::string_view question) {
-  if (plan.ranks() > 1) return;
-  throw UsageError(
-      fmt::format("--ask: {} needs --ranks above 1: one rank exchanges nothing", question));
-}
-
-Row compute_bound_batch(const PlanCase& plan) {
-  require_exchange(plan, "compute-bound");
-  const ComputeBound b = compute_bound(plan, RingFactor::left_out);
-  return {{"overlapped_tokens", b.overlapped_tokens()},
-          {"serial_tokens", b.serial_tokens()},
-          {"batch_tokens", plan.tokens()},
-          {"tensor_s_per_token", b.tensor_s_per_token, "s"},
-          {"compute_s_per_token", b.compute_s_per_token, "s"}};
-}
-
 Row best_bucket(const PlanCase& plan) {
   if (plan.data_ranks() == 1) throw UsageError("--ask: best-bucket needs --ranks above --tp");
   const double bytes = plan.parameters() / plan.tensor *
@@ -159,12 +139,11 @@ Row best_bucket(const PlanCase& plan) {
 }
 
 Row twice_the_bandwidth(const PlanCase& plan) {
-  require_exchange(plan, "link-bandwidth");
-  PlanCase faster = plan;
-  faster.hardware.link_bytes_per_s *= 2;
-  faster.hardware.network_bytes_per_s *= 2;
+  if (plan.ranks() == 1) {
+    throw UsageError("--ask: link-bandwidth needs --ranks above 1: one rank exchanges nothing");
+  }
   const StepTime now = step_time(plan);
-  const StepTime then = step_time(faster);
+  const StepTime then = step_time(with_twice_the_bandwidth(plan));
   return {{"step_s", now.step_s(), "s"},
           {"step_doubled_s", then.step_s(), "s"},
           {"exposed_s", now.exposed_s, "s"},
@@ -172,23 +151,15 @@ Row twice_the_bandwidth(const PlanCase& plan) {
           {"speedup", now.step_s() / then.step_s()}};
 }
 
-Row training_run(const PlanCase& plan, double run_tokens) {
-  if (run_tokens <= 0) throw UsageError("--ask: run needs --run-tokens N");
+Row training_run(const PlanCase& plan) {
+  if (plan.run_tokens <= 0) throw UsageError("--ask: run needs --run-tokens N");
   constexpr double hour = 3600;
   const double per_second = plan.tokens() / step_time(plan).step_s();
-  const double seconds = run_tokens / per_second;
+  const double seconds = plan.run_tokens / per_second;
   return {{"run_s", seconds, "s"},
           {"days", seconds / (24 * hour)},
           {"tokens_per_s", per_second},
           {"device_hours", seconds / hour * static_cast<double>(plan.ranks())}};
-}
-
-Row scaling(const PlanCase& plan) {
-  Row row;
-  for (const int ranks : scaling_ranks(plan)) {
-    row.push_back({fmt::format("efficiency_{}", ranks), weak_efficiency(plan, ranks)});
-  }
-  return row;
 }
 
 Row step_parts(const PlanCase& plan) {
@@ -217,25 +188,27 @@ Row work_by_kind(const PlanCase& plan) {
   return row;
 }
 
-Row values_of(const PlanCase& plan, Question question, double run_tokens) {
-  switch (question) {
-    case Question::largest_batch:
-      return largest_that_fits(plan, &ModelFactors::batch_size, 1 << 20);
-    case Question::largest_context: return largest_that_fits(plan, &ModelFactors::context, 1 << 24);
-    case Question::fewest_devices: return fewest_devices(plan);
-    case Question::memory: return memory_by_kind(plan);
-    case Question::kept_gathers: return kept_gathers(plan);
-    case Question::gradient_dtype: return gradient_dtype(plan);
-    case Question::compute_bound: return compute_bound_batch(plan);
-    case Question::best_bucket: return best_bucket(plan);
-    case Question::link_bandwidth: return twice_the_bandwidth(plan);
-    case Question::run: return training_run(plan, run_tokens);
-    case Question::efficiency: return scaling(plan);
-    case Question::step: return step_parts(plan);
-    case Question::work: return work_by_kind(plan);
-  }
-  throw InternalError("unknown question");
+Row largest_batch(const PlanCase& plan) {
+  return largest_that_fits(plan, &ModelFactors::batch_size, 1 << 20);
 }
+
+Row largest_context(const PlanCase& plan) {
+  return largest_that_fits(plan, &ModelFactors::context, 1 << 24);
+}
+
+constexpr std::array all_questions = {
+    Question{"largest-batch", largest_batch},
+    Question{"largest-context", largest_context},
+    Question{"fewest-devices", fewest_devices},
+    Question{"memory", memory_by_kind},               // of a device
+    Question{"kept-gathers", kept_gathers},           // whether they fit until backward
+    Question{"gradient-dtype", gradient_dtype},       // in which gradients should be sent
+    Question{"best-bucket", best_bucket},             // the size with the least overhead
+    Question{"link-bandwidth", twice_the_bandwidth},  // the speedup from twice as much
+    Question{"run", training_run},                    // days and device hours
+    Question{"step", step_parts},                     // and the bytes that a rank sends
+    Question{"work", work_by_kind},                   // of a rank's step, and its rates
+};
 
 // "peak 78.9 GB" of peak_bytes.
 std::string cell_text(const Cell& cell) {
@@ -256,28 +229,23 @@ std::string cell_text(const Cell& cell) {
 
 }  // namespace
 
-Answer answer(const PlanCase& plan, Question question, double run_tokens) {
-  return {question, values_of(plan, question, run_tokens)};
+std::span<const Question> questions() { return all_questions; }
+
+std::vector<std::string_view> question_names() {
+  std::vector<std::string_view> names;
+  for (const Question& question : all_questions) names.push_back(question.name);
+  return names;
 }
 
-std::string answers_text(const std::vector<Answer>& answers) {
-  std::string text;
-  for (const Answer& a : answers) {
-    std::vector<std::string> cells;
-    for (const Cell& cell : a.values) cells.push_back(cell_text(cell));
-    text += fmt::format("{}: {}\n", name_of(a.question), fmt::join(cells, ", "));
-  }
-  return text;
+std::string answer_text(const Question& question, const Row& values) {
+  std::vector<std::string> cells;
+  for (const Cell& cell : values) cells.push_back(cell_text(cell));
+  return fmt::format("{}: {}\n", question.name, fmt::join(cells, ", "));
 }
 
-std::string answers_json(const std::vector<Answer>& answers) {
-  std::string text;
-  for (const Answer& a : answers) {
-    Row row = {{"question", std::string(name_of(a.question))}};
-    row.insert(row.end(), a.values.begin(), a.values.end());
-    text += json_line(row) + '\n';
-  }
-  return text;
+std::string answer_json(const Question& question, Row values) {
+  values.insert(values.begin(), {"question", std::string(question.name)});
+  return json_line(values) + '\n';
 }
 
 }  // namespace paceline

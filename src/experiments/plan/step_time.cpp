@@ -87,21 +87,10 @@ StepTime step_time(const PlanCase& plan) {
   return time;
 }
 
-PlanCase on_ranks(PlanCase plan, int ranks) {
-  plan.step.ranks = ranks / plan.tensor;
+PlanCase with_twice_the_bandwidth(PlanCase plan) {
+  plan.hardware.link_gb_per_s *= 2;
+  plan.hardware.network_gb_per_s *= 2;
   return plan;
-}
-
-double weak_efficiency(const PlanCase& plan, int ranks) {
-  return step_time(on_ranks(plan, plan.tensor)).step_s() /
-         step_time(on_ranks(plan, ranks)).step_s();
-}
-
-std::vector<int> scaling_ranks(const PlanCase& plan) {
-  constexpr int most = 16'384;
-  std::vector<int> all;
-  for (int ranks = plan.tensor; ranks <= most; ranks *= 2) all.push_back(ranks);
-  return all;
 }
 
 }  // namespace paceline

@@ -14,8 +14,6 @@
 //
 // The latency of a collective of n ranks is ceil(log2 n) times that of two ranks (trees).
 
-#include <vector>
-
 #include "experiments/plan/plan_case.h"
 
 namespace paceline {
@@ -40,12 +38,7 @@ struct StepTime {
 // The latency of a collective of `ranks` ranks.
 [[nodiscard]] double collective_latency_s(const PlanCase& plan, int ranks);
 
-// The same plan on `ranks` ranks in total, tensor-parallel ranks included.
-[[nodiscard]] PlanCase on_ranks(PlanCase plan, int ranks);
-
-// Weak scaling: step time on one data-parallel rank over step time on `ranks` ranks in total.
-[[nodiscard]] double weak_efficiency(const PlanCase& plan, int ranks);
-// Total numbers of ranks for weak scaling: --tp times powers of two, up to 16,384.
-[[nodiscard]] std::vector<int> scaling_ranks(const PlanCase& plan);
+// The same plan with links and network cards of twice the bandwidth.
+[[nodiscard]] PlanCase with_twice_the_bandwidth(PlanCase plan);
 
 }  // namespace paceline

@@ -7,7 +7,7 @@
 
 #include "experiments/plan/compute_bound.h"
 #include "experiments/plan/device_memory.h"
-#include "experiments/plan/plan_sections.h"
+#include "experiments/plan/plan_report.h"
 #include "experiments/plan/step_time.h"
 
 namespace paceline {
@@ -25,11 +25,7 @@ double finite_or_none(double tokens) {
   return std::isfinite(tokens) ? tokens : std::numeric_limits<double>::quiet_NaN();
 }
 
-PlanLine tokens_line(std::string key, std::string what, std::string formula, double tokens) {
-  return {std::move(key), std::move(what), std::move(formula), tokens, PlanUnit::tokens};
-}
-
-}  // namespace
+using enum PlanUnit;
 
 PlanSection layout_section(const PlanCase& plan) {
   const TrainingCase& c = plan.step;
@@ -43,15 +39,15 @@ PlanSection layout_section(const PlanCase& plan) {
                                                    : plan.memory_text,
                           c.precision.name),
           .lines = {{"ranks", "ranks", "data-parallel x tensor-parallel",
-                     static_cast<double>(plan.ranks()), PlanUnit::count},
-                    tokens_line("tokens", "batch",
-                                fmt::format("{} x {} x {} data-parallel ranks", c.batch_size,
-                                            c.context, plan.data_ranks()),
-                                plan.tokens()),
+                     static_cast<double>(plan.ranks()), count},
+                    {"tokens", "batch",
+                     fmt::format("{} x {} x {} data-parallel ranks", c.batch_size, c.context,
+                                 plan.data_ranks()),
+                     plan.tokens(), tokens},
                     {"peak_flops_per_s", "peak C [FLOP/s]", plan.hardware.source,
                      plan.weight_flops_per_s()},
                     {"element_bytes", "bytes per element", "of the operands of matrix products",
-                     width, PlanUnit::count}}};
+                     width, count}}};
 }
 
 PlanSection compute_bound_section(const PlanCase& plan) {
@@ -60,27 +56,24 @@ PlanSection compute_bound_section(const PlanCase& plan) {
   const int X = plan.data_ranks();
   const int Y = plan.tensor;
   const bool gathers = plan.step.strategy == Strategy::fsdp;
-  const double w = plan.hardware.bandwidth_bytes_per_s(plan.ranks(), Y);
-  const double w_tensor = plan.hardware.bandwidth_bytes_per_s(Y);
+  const double w = bandwidth_bytes_per_s(plan.hardware, plan.ranks(), Y);
+  const double w_tensor = bandwidth_bytes_per_s(plan.hardware, Y);
   PlanSection s{.name = "compute_bound",
                 .title = fmt::format(
                     "Smallest compute-bound batch: {}",
                     gathers ? "forward, gathering parameters" : "backward, exchanging gradients")};
-  const auto seconds = [&](const char* key, const char* what, std::string formula, double value) {
-    s.lines.push_back({key, what, std::move(formula), value, PlanUnit::seconds});
-  };
-  seconds("compute_s_per_token", "c, products per token",
-          fmt::format("f / (X Y C) = {} / ({} x {} x {})", rate(b.flops_per_token), X, Y,
-                      rate(plan.weight_flops_per_s())),
-          b.compute_s_per_token);
-  seconds(
-      "exchange_s", gathers ? "g, gathers" : "g, gradients",
-      fmt::format("V / (W M_X) = {} / ({} x {})", rate(b.exchanged_bytes), rate(w), plan.axes.data),
-      b.exchange_s);
-  seconds("tensor_s_per_token", "t, activations per token",
-          fmt::format("v / (W M_Y) = {} / ({} x {})", rate(b.tensor_bytes_per_token),
-                      rate(w_tensor), plan.axes.tensor),
-          b.tensor_s_per_token);
+  s.lines = {{"compute_s_per_token", "c, products per token",
+              fmt::format("f / (X Y C) = {} / ({} x {} x {})", rate(b.flops_per_token), X, Y,
+                          rate(plan.weight_flops_per_s())),
+              b.compute_s_per_token, seconds},
+             {"exchange_s", gathers ? "g, gathers" : "g, gradients",
+              fmt::format("V / (W M_X) = {} / ({} x {})", rate(b.exchanged_bytes), rate(w),
+                          plan.axes.data),
+              b.exchange_s, seconds},
+             {"tensor_s_per_token", "t, activations per token",
+              fmt::format("v / (W M_Y) = {} / ({} x {})", rate(b.tensor_bytes_per_token),
+                          rate(w_tensor), plan.axes.tensor),
+              b.tensor_s_per_token, seconds}};
   if (plan.block_kind == BlockKind::two_matrix && Y > 1) {
     s.lines.push_back(
         {"tensor_least_d_ff", "least d_ff for c > t",
@@ -91,20 +84,19 @@ PlanSection compute_bound_section(const PlanCase& plan) {
                      rate(plan.weight_flops_per_s()), rate(w_tensor), plan.axes.tensor,
                      grouped(static_cast<double>(plan.step.d_ff)),
                      b.tensor_is_hidden() ? "holds" : "does not hold"),
-         b.tensor_least_d_ff, PlanUnit::count});
+         b.tensor_least_d_ff, count});
   }
-  const auto tokens = [&](const std::string& key, const char* what, const char* formula,
-                          double value) {
-    s.lines.push_back(tokens_line(key, what, formula, value));
-    s.lines.push_back(tokens_line(key + "_per_device", "  per device",
-                                  fmt::format("over X Y = {}", plan.ranks()),
-                                  value / static_cast<double>(plan.ranks())));
+  const auto add = [&](const std::string& key, const char* what, const char* formula,
+                       double batch) {
+    const auto devices = static_cast<double>(plan.ranks());
+    s.lines.push_back({key, what, formula, batch, tokens});
+    s.lines.push_back({key + "_per_device", "  per device",
+                       fmt::format("over X Y = {}", plan.ranks()), batch / devices, tokens});
   };
-  tokens("overlapped_tokens", "overlapped", "B c >= g: B = g / c; and c > t",
-         b.overlapped_tokens());
-  tokens("serial_tokens", "serial", "B c >= g + B t: B = g / (c - t)", b.serial_tokens());
-  tokens("serial_rings_tokens", "serial, rings",
-         "as serial, with (X - 1) / X of V and (Y - 1) / Y of v", rings.serial_tokens());
+  add("overlapped_tokens", "overlapped", "B c >= g: B = g / c; and c > t", b.overlapped_tokens());
+  add("serial_tokens", "serial", "B c >= g + B t: B = g / (c - t)", b.serial_tokens());
+  add("serial_rings_tokens", "serial, rings",
+      "as serial, with (X - 1) / X of V and (Y - 1) / Y of v", rings.serial_tokens());
   s.note =
       "overlapped: both kinds of collectives and the products run concurrently; serial: one kind "
       "of collectives after the other, concurrently with the products";
@@ -116,12 +108,11 @@ PlanSection what_if_section(const PlanCase& plan) {
   const auto add = [&](const std::string& what, const PlanCase& other, double exchange_factor) {
     ComputeBound b = compute_bound(other, RingFactor::left_out);
     b.exchange_s *= exchange_factor;
-    const MemoryForm m = device_memory(other);
     rows.add({{"what", what},
               {"overlapped", finite_or_none(b.overlapped_tokens()), "tokens"},
               {"serial", finite_or_none(b.serial_tokens()), "tokens"},
               {"batch", other.tokens(), "tokens"},
-              {"peak_bytes", m.peak(), "bytes"}});
+              {"peak_bytes", device_memory(other).peak(), "bytes"}});
   };
   add("as planned", plan, 1);
   const bool gathers = plan.step.strategy == Strategy::fsdp;
@@ -139,11 +130,7 @@ PlanSection what_if_section(const PlanCase& plan) {
     constexpr double micro_batches = 4;
     add("gathers kept for 4 micro-batches", kept, 1 / micro_batches);
   }
-  const std::int64_t wide = 2L * plan.tensor;
-  const TrainingCase& c = plan.step;
-  const bool divides = plan.data_ranks() % 2 == 0 && c.d_ff % wide == 0 && c.d_model % wide == 0 &&
-                       (plan.block_kind == BlockKind::two_matrix || c.heads % wide == 0);
-  if (divides) {
+  if (plan.data_ranks() % 2 == 0 && plan.divides_over(2L * plan.tensor)) {
     PlanCase wider = plan;
     wider.tensor *= 2;
     wider.step.ranks /= 2;
@@ -153,10 +140,7 @@ PlanSection what_if_section(const PlanCase& plan) {
   PlanCase larger = plan;
   larger.step.batch_size *= 2;
   add("twice the batch", larger, 1);
-  PlanCase faster = plan;
-  faster.hardware.link_bytes_per_s *= 2;
-  faster.hardware.network_bytes_per_s *= 2;
-  add("twice the link bandwidth", faster, 1);
+  add("twice the link bandwidth", with_twice_the_bandwidth(plan), 1);
   return {.name = "what_if",
           .title = "Alternatives: smallest compute-bound batch, and memory of a device",
           .table = rows.take(),
@@ -170,8 +154,8 @@ PlanSection step_time_section(const PlanCase& plan) {
   const StepTime t = step_time(plan);
   const Work work = plan.work();
   PlanSection s{.name = "step_time", .title = "Time of a step"};
-  const auto add = [&](const char* key, const char* what, std::string formula, double seconds) {
-    s.lines.push_back({key, what, std::move(formula), seconds, PlanUnit::seconds});
+  const auto add = [&](const char* key, const char* what, const std::string& formula, double time) {
+    s.lines.push_back({key, what, formula, time, seconds});
   };
   add("products_s", "products",
       fmt::format("D x D {} FLOP / {}, D x F {} / {}, D x V {} / {}, T x T {} / {}",
@@ -212,20 +196,19 @@ PlanSection step_time_section(const PlanCase& plan) {
   add("step_s", "step", "products + traffic + fixed + tensor + exposed + contention", t.step_s());
   s.lines.push_back({"tokens_per_s", "tokens/s",
                      fmt::format("{} tokens / step", grouped(plan.tokens())),
-                     plan.tokens() / t.step_s(), PlanUnit::count});
+                     plan.tokens() / t.step_s(), count});
   s.lines.push_back({"tokens_per_s_per_device", "tokens/s per device", "",
-                     plan.tokens() / t.step_s() / static_cast<double>(plan.ranks()),
-                     PlanUnit::count});
+                     plan.tokens() / t.step_s() / static_cast<double>(plan.ranks()), count});
   return s;
 }
 
-// Where the exchange of more ranks crosses nodes: the bandwidth there.
-std::string across_nodes(const PlanCase& plan) {
-  const Hardware& h = plan.hardware;
-  const double within = h.link_bytes_per_s * plan.axes.data;
+// Where the exchange of at most `ranks` ranks crosses nodes: the bandwidth there.
+std::string across_nodes(const PlanCase& plan, int ranks) {
+  const DataSheet& h = plan.hardware;
+  const double within = giga * h.link_gb_per_s * plan.axes.data;
   const double beyond =
-      h.bandwidth_bytes_per_s(std::int64_t{h.node_devices} + 1, plan.tensor) * plan.axes.data;
-  if (scaling_ranks(plan).back() <= h.node_devices || beyond == within) return "";
+      bandwidth_bytes_per_s(h, std::int64_t{h.node_devices} + 1, plan.tensor) * plan.axes.data;
+  if (ranks <= h.node_devices || beyond == within) return "";
   return fmt::format(
       ". On more than {} ranks the exchange crosses nodes: {}/s a device instead of {}/s",
       h.node_devices, bytes_text(beyond), bytes_text(within));
@@ -233,15 +216,19 @@ std::string across_nodes(const PlanCase& plan) {
 
 PlanSection scaling_section(const PlanCase& plan) {
   TableRows rows("plan/scaling");
-  for (const int ranks : scaling_ranks(plan)) {
-    const PlanCase other = on_ranks(plan, ranks);
+  PlanCase other = plan;
+  other.step.ranks = 1;
+  const double alone = step_time(other).step_s();
+  constexpr int most = 16'384;
+  int ranks = plan.tensor;
+  for (; ranks <= most; ranks *= 2, other.step.ranks *= 2) {
     const StepTime t = step_time(other);
     rows.add({{"ranks", std::int64_t{ranks}},
               {"step_s", t.step_s(), "s"},
               {"exchange_s", t.exchange_s, "s"},
               {"exposed_s", t.exposed_s, "s"},
               {"tokens_per_s", other.tokens() / t.step_s(), "tokens/s"},
-              {"efficiency", weak_efficiency(plan, ranks)},
+              {"efficiency", alone / t.step_s()},
               {"peak_bytes", device_memory(other).peak(), "bytes"}});
   }
   return {
@@ -251,15 +238,14 @@ PlanSection scaling_section(const PlanCase& plan) {
       .note =
           "efficiency: step time on one data-parallel rank over step time on N ranks; above 1 "
           "if sharding makes the update shorter. exposed: communication that is not overlapped" +
-          across_nodes(plan)};
+          across_nodes(plan, ranks / 2)};
 }
 
+}  // namespace
+
 std::vector<PlanSection> plan_sections(const PlanCase& plan) {
-  std::vector<PlanSection> sections = {layout_section(plan), state_section(plan),
-                                       devices_section(plan), activations_section(plan)};
-  if (plan.sharded_activations > 0) sections.push_back(sharded_activations_section(plan));
-  sections.push_back(device_memory_section(plan));
-  sections.push_back(memory_by_ranks_section(plan));
+  std::vector<PlanSection> sections = memory_sections(plan);
+  sections.insert(sections.begin(), layout_section(plan));
   if (plan.ranks() > 1) {
     sections.push_back(compute_bound_section(plan));
     sections.push_back(what_if_section(plan));
