@@ -99,6 +99,17 @@ Row row_of(const std::vector<Column>& columns, std::size_t row) {
   return cells;
 }
 
+std::vector<Column> row_alone(const std::vector<Column>& columns, std::size_t row) {
+  const auto one = [&](const auto& data) -> decltype(Column::data) {
+    return std::decay_t<decltype(data)>{data.at(row)};
+  };
+  std::vector<Column> alone;
+  for (const Column& c : columns) {
+    alone.push_back({c.name, c.unit, std::visit(one, c.data), c.description});
+  }
+  return alone;
+}
+
 double number_of(const Value& value) {
   if (std::holds_alternative<std::string>(value)) return std::numeric_limits<double>::quiet_NaN();
   const auto* real = std::get_if<double>(&value);

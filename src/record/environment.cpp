@@ -12,8 +12,9 @@
 #include <cstdlib>
 #include <ctime>
 #include <fstream>
-#include <sstream>
+#include <nlohmann/json.hpp>
 #include <string_view>
+#include <tuple>
 
 #include "core/blas_kernels.h"
 #include "core/cpu_model.h"
@@ -94,29 +95,15 @@ std::string utc_ms(std::chrono::system_clock::time_point time) {
                      (whole - second).count());
 }
 
-// A rank's description as lines of text, for gather().
-std::string encoded(const RankInfo& rank) {
-  const DeviceInfo& d = rank.device;
-  return fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n", rank.rank, rank.local_rank,
-                     d.memory_bytes, d.threads, rank.host, rank.cpu, rank.cores, name_of(d.kind),
-                     d.name, d.uuid, d.pci_bus_id);
-}
-
-RankInfo decoded(const std::string& text) {
-  std::istringstream lines(text);
-  RankInfo rank;
+// What a rank tells of itself, for gather().
+auto fields_of(RankInfo& rank) {
   DeviceInfo& d = rank.device;
-  lines >> rank.rank >> rank.local_rank >> d.memory_bytes >> d.threads;
-  lines.ignore();  // the newline after the last number
-  std::string kind;
-  for (std::string* field :
-       {&rank.host, &rank.cpu, &rank.cores, &kind, &d.name, &d.uuid, &d.pci_bus_id}) {
-    std::getline(lines, *field);
-  }
-  if (!lines) throw InternalError("a rank's description arrived incomplete");
-  d.kind = enum_named<DeviceKind>(kind);
-  return rank;
+  return std::tie(rank.rank, rank.local_rank, d.memory_bytes, d.threads, d.kind, rank.host,
+                  rank.cpu, rank.cores, d.name, d.uuid, d.pci_bus_id);
 }
+using Text = std::string;
+using RankFields =
+    std::tuple<int, int, std::size_t, int, DeviceKind, Text, Text, Text, Text, Text, Text>;
 
 }  // namespace
 
@@ -170,9 +157,12 @@ RunInfo describe_run(World& world, const DeviceInfo& device, std::string command
   for (const auto& version : device.versions) run.environment.push_back(version);
   for (auto& variable : kept_variables()) run.environment.push_back(std::move(variable));
 
-  const RankInfo mine{world.rank(),       world.host(),    cpu_model(),
-                      world.local_rank(), cores_allowed(), device};
-  for (const std::string& text : world.gather(encoded(mine))) run.ranks.push_back(decoded(text));
+  RankInfo mine{world.rank(),       world.host(),    cpu_model(),
+                world.local_rank(), cores_allowed(), device};
+  const nlohmann::json told = RankFields(fields_of(mine));
+  for (const std::string& text : world.gather(told.dump())) {
+    fields_of(run.ranks.emplace_back()) = nlohmann::json::parse(text).get<RankFields>();
+  }
   return run;
 }
 

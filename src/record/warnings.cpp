@@ -4,21 +4,19 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <ranges>
 
 #include "core/text.h"
 
 namespace paceline {
 
 std::string kinds_text(const std::vector<Warning>& warnings) {
-  std::vector<std::string_view> names;
-  for (const Warning& w : warnings) names.push_back(w.kind.name);
-  return fmt::format("{}", fmt::join(names, ","));
+  const auto name = [](const Warning& w) { return w.kind.name; };
+  return fmt::format("{}", fmt::join(std::views::transform(warnings, name), ","));
 }
 
 std::string warnings_text(const std::vector<Warning>& warnings) {
-  std::vector<std::string> texts;
-  for (const Warning& w : warnings) texts.push_back(w.text);
-  return fmt::format("{}", fmt::join(texts, "; "));
+  return fmt::format("{}", fmt::join(std::views::transform(warnings, &Warning::text), "; "));
 }
 
 std::string warning_lines(const std::vector<std::pair<std::string, std::string>>& cases) {
