@@ -43,9 +43,6 @@ std::string value_in(const char* path, std::string_view name, char separator) {
   return "";
 }
 
-// The affinity of the main thread.
-std::string cores_allowed() { return value_in("/proc/self/status", "Cpus_allowed_list", ':'); }
-
 std::string kernel() {
   utsname system{};
   uname(&system);
@@ -58,10 +55,6 @@ std::string hdf5_version() {
   unsigned release = 0;
   H5get_libversion(&major, &minor, &release);
   return fmt::format("{}.{}.{}", major, minor, release);
-}
-
-std::string blas_version() {
-  return openblas_get_config == nullptr ? "unknown" : openblas_get_config();
 }
 
 bool may_be_kept(std::string_view variable) {
@@ -146,9 +139,12 @@ RunInfo describe_run(World& world, const DeviceInfo& device, std::string command
   RunInfo run{
       std::move(command), std::move(experiment), {}, {}, utc_ms(std::chrono::system_clock::now())};
   run.environment = {
-      {"mpi", world.library()}, {"hdf5", hdf5_version()},
-      {"blas", blas_version()}, {"compiler", PACELINE_COMPILER},
-      {"kernel", kernel()},     {"os", value_in("/etc/os-release", "PRETTY_NAME", '=')},
+      {"mpi", world.library()},
+      {"hdf5", hdf5_version()},
+      {"blas", openblas_get_config == nullptr ? "unknown" : openblas_get_config()},
+      {"compiler", PACELINE_COMPILER},
+      {"kernel", kernel()},
+      {"os", value_in("/etc/os-release", "PRETTY_NAME", '=')},
       {"cpu", cpu_model()},
   };
   if (const std::string older = older_blas_kernels(); !older.empty()) {
@@ -157,8 +153,9 @@ RunInfo describe_run(World& world, const DeviceInfo& device, std::string command
   for (const auto& version : device.versions) run.environment.push_back(version);
   for (auto& variable : kept_variables()) run.environment.push_back(std::move(variable));
 
-  RankInfo mine{world.rank(),       world.host(),    cpu_model(),
-                world.local_rank(), cores_allowed(), device};
+  const std::string of_main_thread = value_in("/proc/self/status", "Cpus_allowed_list", ':');
+  RankInfo mine{world.rank(),       world.host(),   cpu_model(),
+                world.local_rank(), of_main_thread, device};
   const nlohmann::json told = RankFields(fields_of(mine));
   for (const std::string& text : world.gather(told.dump())) {
     fields_of(run.ranks.emplace_back()) = nlohmann::json::parse(text).get<RankFields>();

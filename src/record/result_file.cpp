@@ -72,7 +72,7 @@ ResultFile::ResultFile(const fs::path& path, Existing existing, const std::strin
   const std::vector<fs::path> cases = case_files(folder_.path());
   switch (existing) {
     case Existing::refuse:
-      if (fs::exists(path_)) {
+      if (std::error_code ignored; fs::exists(path_, ignored)) {
         throw UsageError(
             fmt::format("--output {} exists: give --resume to keep its finished cases, --force to "
                         "replace it, or name another file",

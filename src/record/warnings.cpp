@@ -25,8 +25,7 @@ std::string warning_lines(const std::vector<std::pair<std::string, std::string>>
   for (const auto& [kind, meaning] : warning::all) {
     std::vector<std::string> names;
     for (const auto& [name, kinds] : cases) {
-      const std::vector<std::string> of_case = split(kinds, ',');
-      if (std::count(of_case.begin(), of_case.end(), kind) > 0) names.push_back(name);
+      if (std::ranges::count(split(kinds, ','), kind) > 0) names.push_back(name);
     }
     if (names.empty()) continue;
     const std::size_t count = names.size();

@@ -36,9 +36,9 @@ TEST_F(TokenFileTest, AFlatFileFromTheFirstRowOn) {
   EXPECT_EQ(batch.targets, (std::vector<std::int32_t>{107, 108, 109, 110, 111, 112}));
 }
 
-// Writes a matrix whose element [r, c] is first + 10 r + c.
 using Matrices = std::vector<std::pair<const char*, std::int64_t>>;  // name, first value
 
+// Writes matrices whose element [r, c] is first + 10 r + c.
 void write_hdf5(const std::filesystem::path& path, const Matrices& matrices) {
   constexpr std::int64_t rows = 5;
   constexpr std::int64_t columns = 4;
