@@ -186,22 +186,14 @@ bool ResultFile::has(const std::string& id) const {
   return status == "ok" || status == "skipped";
 }
 
-Row ResultFile::row(const std::string& id) const {
+std::pair<Row, std::vector<Table>> ResultFile::read(const std::string& id) const {
   return with_file_of(id, [&](const hdf5::File& file, const std::vector<Column>& summary) {
-    return row_of_case(file, summary, id);
-  });
-}
-
-std::vector<Table> ResultFile::tables(const std::string& id,
-                                      std::span<const std::string_view> paths) const {
-  return with_file_of(id, [&](const hdf5::File& file, const std::vector<Column>& /*summary*/) {
     const hdf5::Group group = file.group("cases/" + id);
     std::vector<Table> tables;
-    for (const std::string_view name : paths) {
-      const std::string table(name);
+    for (const char* table : shown_tables) {
       if (group.has(table)) tables.push_back({table, read_columns(group, table)});
     }
-    return tables;
+    return std::pair(row_of_case(file, summary, id), std::move(tables));
   });
 }
 
