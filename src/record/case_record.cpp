@@ -65,8 +65,7 @@ std::vector<Column> union_of(const std::vector<std::vector<Column>>& tables) {
   for (const std::vector<Column>& table : tables) {
     auto next = all.begin();
     for (const Column& column : table) {
-      auto at = std::find_if(all.begin(), all.end(),
-                             [&](const Column& c) { return c.name == column.name; });
+      auto at = std::ranges::find(all, column.name, &Column::name);
       if (at == all.end()) at = all.insert(next, {column.name, column.unit, {}});
       if (at->description.empty()) at->description = column.description;
       if (at->unit.empty()) at->unit = column.unit;

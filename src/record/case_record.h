@@ -99,8 +99,7 @@ struct CaseRecord {
 // The column, or the cell of a row, of this name; null if there is none.
 template <class T>
 [[nodiscard]] const T* find_column(const std::vector<T>& columns, std::string_view name) {
-  const auto it = std::find_if(columns.begin(), columns.end(),
-                               [&](const T& column) { return column.name == name; });
+  const auto it = std::ranges::find(columns, name, &T::name);
   return it == columns.end() ? nullptr : &*it;
 }
 // The value of a cell. Throws UsageError if it is missing or of another type: the row comes from a

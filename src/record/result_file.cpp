@@ -198,9 +198,6 @@ std::pair<Row, std::vector<Table>> ResultFile::read(const std::string& id) const
 }
 
 void ResultFile::write(const CaseRecord& record, const RunInfo& run) {
-  if (record.status == Status::stopped) {
-    throw InternalError(fmt::format("case '{}' is unfinished and cannot be written", record.id));
-  }
   const fs::path path = case_path(record.id);
   const hdf5::File file = case_file(record, run);
   const std::string_view image = file.image();

@@ -1,4 +1,4 @@
-"""What others do to a sweep's files while it runs; tests/unit/changed_files_test.cpp has the rest."""
+"""What others do to a sweep's files while it runs; unit/changed_files_test.cpp has the rest."""
 
 import os
 import signal

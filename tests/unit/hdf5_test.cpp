@@ -66,14 +66,6 @@ TEST(Hdf5, ScalesOfACopyAreThoseOfItsOwnFile) {
   EXPECT_EQ(H5DSget_num_scales(copy.id(), 1), 1);
 }
 
-TEST(Hdf5, ALinkIsTheSameObject) {
-  const File file = File::in_memory();
-  file.make_group("runs/1").set_attribute("command", std::string("a"));
-  file.link("runs/1", "newest");
-  file.group("runs/1").set_attribute("command", std::string("b"));
-  EXPECT_EQ(file.group("newest").text_attribute("command"), "b");
-}
-
 TEST(Hdf5, MoreAttributesThanFitAnObjectHeader) {
   const File file = File::in_memory();
   const Group group = file.make_group("g");

@@ -112,20 +112,6 @@ TEST_F(ResultFileTest, CasesOutsideTheSweepComeLastByName) {
   EXPECT_EQ(open_result_file(path()).attribute("complete"), hdf5::Attribute(false));
 }
 
-TEST_F(ResultFileTest, TheRootDescribesTheNewestRun) {
-  ResultFile results(path(), Existing::refuse, "model");
-  const CaseRecord a = make_record(1, {1});
-  const CaseRecord b = make_record(2, {1});
-  RunInfo run = make_run();
-  run.command = "older";
-  results.write(b, run);
-  run.command = "newer";
-  run.started = "2026-11-24T15:06:39.124Z";
-  results.write(a, run);
-  results.merge({a.id, b.id}, true);
-  EXPECT_EQ(open_result_file(path()).text_attribute("command"), "newer");
-}
-
 TEST_F(ResultFileTest, NothingToMergeLeavesNothing) {
   {
     ResultFile results(root() / "F.h5", Existing::refuse, "model");
@@ -188,13 +174,6 @@ TEST_F(ResultFileTest, APlaceThatCannotBeWrittenIsNamedAndLeftAlone) {
             "--output " + file + ": cannot write to " + file +
                 ".cases (Not a directory); name a file in a folder that can be written");
   EXPECT_EQ(std::distance(fs::directory_iterator(root()), {}), 1);
-}
-
-TEST_F(ResultFileTest, AStoppedCaseIsNeverWritten) {
-  ResultFile results(path(), Existing::refuse, "model");
-  CaseRecord record = make_record(128, {1});
-  record.status = Status::stopped;
-  EXPECT_THROW(results.write(record, make_run()), InternalError);
 }
 
 TEST_F(ResultFileTest, RaggedSamplesLeaveNoFile) {
