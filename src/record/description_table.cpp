@@ -372,7 +372,7 @@ std::span<const Description> descriptions() {
     {"summary", "forward_kernels_s", "s", "time in which forward's kernels, copies and memsets run on rank 0: mean"},
     {"summary", "*_costliest_kernel", "text", "the most expensive kernel of * on rank 0, collectives excluded"},
     {"summary", "*_costliest_calls", "1", "calls of *_costliest_kernel in a step"},
-    {"summary", "*_costliest_share", "1", "share of *_costliest_kernel in the time of these kernels"},
+    {"summary", "*_costliest_share", "1", "share of *_costliest_kernel in the time of the kernels of its phases"},
     {"summary", "*_other_kernels", "text", "the most expensive kernels of * other than matrix products, with their shares"},
     {"summary", "forward_products_share", "1", "share of matrix products in the time of forward's kernels on rank 0, collectives excluded"},
     {"summary", "step_products_share", "1", "share of matrix products in the time of the step's kernels on rank 0, collectives excluded"},
