@@ -15,6 +15,7 @@
 #include "core/whole_file.h"
 #include "record/case_file.h"
 #include "record/console.h"
+#include "record/described_types.h"
 #include "record/sealed_file.h"
 
 namespace paceline {
@@ -117,6 +118,7 @@ void ResultFile::find_cases(const std::string& experiment) {
     reading(path_, [&] {
       earlier_ = hdf5::File::open(path_);
       require_schema(*earlier_);
+      require_described_types(*earlier_);
       require_experiment(path_, *earlier_);
       earlier_summary_ = read_summary(*earlier_);
       earlier_ids_ = case_names(*earlier_);

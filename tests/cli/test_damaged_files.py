@@ -63,6 +63,41 @@ def test_damaged_files_are_refused_and_left_unchanged(paceline, tmp_path, whole,
     assert [p.name for p in tmp_path.iterdir()] == ["bad.h5"]
 
 
+def replace_with_text(file, name):
+    replace(file, name, np.array(["8"] * len(file[name]), h5py.string_dtype()))
+
+
+# Values of another type than the program writes, with the name that the message has.
+OTHER_TYPES = {
+    "status": lambda file, case: case.attrs.__setitem__("status", 1),
+    "stop_reason": lambda file, case: case.attrs.__setitem__("stop_reason", ["a", "b"]),
+    "run": lambda file, case: case.attrs.__setitem__("run", 2.5),
+    "context": lambda file, case: case.attrs.__setitem__("context", "8"),
+    "precision": lambda file, case: case.attrs.__setitem__("precision", 32),
+    "complete": lambda file, case: file.attrs.__setitem__("complete", "yes"),
+    "reason": lambda file, case: replace(
+        file, "summary/reason", np.zeros(len(file["summary/case"]))
+    ),
+    "step_median_s": lambda file, case: replace_with_text(file, "summary/step_median_s"),
+    "active": lambda file, case: replace_with_text(case, "memory/active"),
+    "memory": lambda file, case: replace(case, "memory/active", np.zeros(99)),
+}
+
+
+@pytest.mark.parametrize("name", OTHER_TYPES)
+def test_resume_names_a_value_of_another_type(paceline, tmp_path, whole, name):
+    path = Path(shutil.copy(whole, tmp_path / "out.h5"))
+    with h5py.File(path, "a") as file:
+        OTHER_TYPES[name](file, next(iter(file["cases"].values())))
+    bad = path.read_bytes()
+    done = paceline(*TINY, "--context", "8,16,32", "--output", "out.h5", "--resume")
+    assert done.code == 2
+    assert done.message.startswith("paceline: cannot read out.h5: ")
+    assert name in done.message
+    assert path.read_bytes() == bad
+    assert [p.name for p in tmp_path.iterdir()] == ["out.h5"]
+
+
 def test_every_file_that_is_set_aside_has_a_name_of_its_own(paceline, tmp_path, whole):
     folder = tmp_path / "out.h5.cases"
     long = "c" * 250
