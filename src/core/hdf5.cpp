@@ -163,10 +163,6 @@ std::vector<std::string> Object::attribute_names() const {
   return names;
 }
 
-void Object::remove_attribute(const std::string& name) const {
-  if (has_attribute(name)) check(H5Adelete(id(), name.c_str()), "H5Adelete");
-}
-
 Dims Dataset::dims() const {
   const Handle space(H5Dget_space(id()), H5Sclose, "H5Dget_space");
   const int rank = check(H5Sget_simple_extent_ndims(space.id()), "H5Sget_simple_extent_ndims");
@@ -190,11 +186,6 @@ bool Dataset::is_signed() const {
   return H5Tget_sign(type.id()) != H5T_SGN_NONE;
 }
 
-bool Dataset::is_in_other_files() const {
-  const Handle made(H5Dget_create_plist(id()), H5Pclose, "H5Dget_create_plist");
-  return H5Pget_layout(made.id()) == H5D_VIRTUAL || H5Pget_external_count(made.id()) > 0;
-}
-
 void Dataset::attach_scale(unsigned dimension, const std::string& name,
                            const Dataset& scale) const {
   if (check(H5DSis_scale(scale.id()), "H5DSis_scale") == 0) {
@@ -206,7 +197,9 @@ void Dataset::attach_scale(unsigned dimension, const std::string& name,
 
 // Removes the attributes that HDF5's dimension scale specification defines for datasets and scales.
 void Dataset::remove_scales() const {
-  for (const char* name : {"DIMENSION_LIST", "REFERENCE_LIST"}) remove_attribute(name);
+  for (const char* name : {"DIMENSION_LIST", "REFERENCE_LIST"}) {
+    if (has_attribute(name)) check(H5Adelete(id(), name), "H5Adelete");
+  }
 }
 
 std::size_t Dataset::size() const { return product(dims()); }
@@ -253,15 +246,12 @@ bool Group::is_group(const std::string& name) const {
   return H5Iget_type(object.id()) == H5I_GROUP;
 }
 
-bool Group::is_external_link(const std::string& name) const {
+void Group::refuse_external_link(const std::string& name) const {
+  if (!has(name)) return;
   H5L_info_t info{};
   check(H5Lget_info(id(), name.c_str(), &info, H5P_DEFAULT), "H5Lget_info");
-  return info.type == H5L_TYPE_EXTERNAL;
-}
-
-void Group::refuse_external_link(const std::string& name) const {
-  if (has(name) && is_external_link(name))
-    throw Hdf5Error("it has links to other files: copy them into it");
+  if (info.type != H5L_TYPE_EXTERNAL) return;
+  throw Hdf5Error("it has links to other files: copy them into it");
 }
 
 Group Group::make_group(const std::string& path) const {
@@ -345,15 +335,6 @@ void Group::link(const std::string& path, const std::string& name) const {
         "H5Lcreate_hard");
 }
 
-File File::made(const std::string& name, hid_t access) {
-  silence();
-  const Handle properties = ordered(H5P_FILE_CREATE);
-  return File(Handle(H5Fcreate(name.c_str(), H5F_ACC_TRUNC, properties.id(), access), H5Fclose,
-                     "H5Fcreate"));
-}
-
-File File::create(const std::filesystem::path& path) { return made(path, H5P_DEFAULT); }
-
 namespace {
 
 Handle core_driver() {
@@ -371,8 +352,12 @@ std::string name_in_memory(const Handle& access) {
 }  // namespace
 
 File File::in_memory() {
+  silence();
   const Handle access = core_driver();
-  return made(name_in_memory(access), access.id());
+  const Handle properties = ordered(H5P_FILE_CREATE);
+  return File(
+      Handle(H5Fcreate(name_in_memory(access).c_str(), H5F_ACC_TRUNC, properties.id(), access.id()),
+             H5Fclose, "H5Fcreate"));
 }
 
 File File::of_image(std::string_view bytes) {
@@ -396,7 +381,5 @@ bool File::is_hdf5(const std::filesystem::path& path) {
   silence();
   return H5Fis_hdf5(path.c_str()) > 0;
 }
-
-void File::close() { check(H5Fclose(handle_.release()), "H5Fclose"); }
 
 }  // namespace paceline::hdf5

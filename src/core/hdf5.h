@@ -59,7 +59,6 @@ class Handle : NonCopyable {
   }
 
   [[nodiscard]] hid_t id() const { return id_; }
-  [[nodiscard]] hid_t release() { return std::exchange(id_, H5I_INVALID_HID); }
 
  private:
   hid_t id_ = H5I_INVALID_HID;
@@ -84,7 +83,6 @@ class Object {
   // "" if there is no attribute of this name or it is not text.
   [[nodiscard]] std::string text_attribute(const std::string& name) const;
   [[nodiscard]] std::vector<std::string> attribute_names() const;  // sorted
-  void remove_attribute(const std::string& name) const;            // if there is one
 
  protected:
   Handle handle_;
@@ -99,8 +97,6 @@ class Dataset : public Object {
   [[nodiscard]] H5T_class_t type_class() const;    // H5T_INTEGER, H5T_FLOAT, H5T_STRING, ...
   [[nodiscard]] std::size_t element_size() const;  // bytes in the file
   [[nodiscard]] bool is_signed() const;            // of an integer type
-  // Whether its elements are stored in other files.
-  [[nodiscard]] bool is_in_other_files() const;
   // Why its elements cannot be read: they are in other files, or compressed with a filter that this
   // HDF5 lacks. Empty: no such reason.
   [[nodiscard]] std::string obstacle() const;
@@ -146,8 +142,8 @@ class Group : public Object {
   // Creates every missing component of the path.
   [[nodiscard]] Group make_group(const std::string& path) const;
   [[nodiscard]] bool is_group(const std::string& name) const;
-  [[nodiscard]] bool is_external_link(const std::string& name) const;  // to another file
-  void refuse_external_link(const std::string& name) const;            // throws Hdf5Error
+  // Throws Hdf5Error for a link to another file.
+  void refuse_external_link(const std::string& name) const;
   // In order of creation, or sorted if the file's writer recorded no order.
   [[nodiscard]] std::vector<std::string> names() const;
 
@@ -176,7 +172,6 @@ class Group : public Object {
 // A file, seen as its root group.
 class File : public Group {
  public:
-  [[nodiscard]] static File create(const std::filesystem::path& path);  // replaces an existing file
   // Read-only. Locks the file unless HDF5_USE_FILE_LOCKING is FALSE or its file system has no
   // locks.
   [[nodiscard]] static File open(const std::filesystem::path& path);
@@ -190,12 +185,8 @@ class File : public Group {
   // The bytes of a file in memory, as they would be on disk. Valid until the file changes.
   [[nodiscard]] std::string_view image() const;
 
-  // Throws if buffered data cannot be written; the destructor ignores that error.
-  void close();
-
  private:
   using Group::Group;
-  [[nodiscard]] static File made(const std::string& name, hid_t access);
 };
 
 }  // namespace hdf5

@@ -83,8 +83,10 @@ File File::open(const std::filesystem::path& path) {
 }
 
 std::string Dataset::obstacle() const {
-  if (is_in_other_files()) return "a dataset has its values in other files; copy them into it";
   const Handle made(H5Dget_create_plist(id()), H5Pclose, "H5Dget_create_plist");
+  if (H5Pget_layout(made.id()) == H5D_VIRTUAL || H5Pget_external_count(made.id()) > 0) {
+    return "a dataset has its values in other files; copy them into it";
+  }
   for (int i = 0; i < H5Pget_nfilters(made.id()); ++i) {
     unsigned flags = 0;
     std::size_t values = 0;

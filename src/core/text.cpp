@@ -3,10 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <sstream>
-
-#include "core/screen.h"
 
 namespace paceline {
 
@@ -34,10 +31,6 @@ std::string wrapped(const std::string& text, std::size_t width) {
   std::vector<std::string> lines = split(text, '\n');
   for (std::string& line : lines) line = filled(split(line, ' '), width);
   return fmt::format("{}", fmt::join(lines, "\n"));
-}
-
-std::string wrapped(const std::string& text) {
-  return wrapped(text, std::min(usual_columns, screen_columns()));
 }
 
 }  // namespace paceline

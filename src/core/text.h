@@ -1,9 +1,12 @@
 #pragma once
 // Text in lines.
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <vector>
+
+#include "core/screen.h"
 
 namespace paceline {
 
@@ -13,8 +16,7 @@ namespace paceline {
 [[nodiscard]] std::string filled(const std::vector<std::string>& words, std::size_t width);
 
 // The same with the words of each line of a text, without a newline at the end.
-[[nodiscard]] std::string wrapped(const std::string& text, std::size_t width);
-// In lines of the screen, of at most 100 columns.
-[[nodiscard]] std::string wrapped(const std::string& text);
+[[nodiscard]] std::string wrapped(const std::string& text,
+                                  std::size_t width = std::min(usual_columns, screen_columns()));
 
 }  // namespace paceline

@@ -129,9 +129,9 @@ SweepResults::SweepResults(const Experiment& experiment, const RunOptions& optio
 
 bool SweepResults::keep(std::size_t index, const std::string& id) {
   if (!file_.has(id)) return false;
-  show(index, file_.row(id));
-  warn_of_changed_inputs(index, rows_.back().columns);
-  const std::vector<Table> tables = file_.tables(id, shown_tables);
+  const auto [row, tables] = file_.read(id);
+  show(index, row);
+  warn_of_changed_inputs(index, row);
   naming(file_.path(), [&] { add_profile(index, tables); });
   return true;
 }

@@ -109,6 +109,31 @@ std::size_t place_of(const std::vector<Column>& summary, const std::string& id) 
   return static_cast<std::size_t>(found - ids->begin());
 }
 
+// The texts and integers of each row of a fit, which say what was fitted.
+std::vector<std::string> keys_of(const std::vector<Column>& columns) {
+  std::vector<std::string> keys;
+  for (std::size_t i = 0; !columns.empty() && i < length_of(columns.front()); ++i) {
+    Row row = row_of(columns, i);
+    std::erase_if(row, [](const Cell& cell) { return std::holds_alternative<double>(cell.value); });
+    keys.push_back(json_line(row));
+  }
+  return keys;
+}
+
+// Those rows of an earlier fit that `columns` do not replace, followed by `columns`.
+std::vector<Column> with_rows(const std::vector<Column>& earlier, std::vector<Column> columns) {
+  const std::vector<std::string> replaced = keys_of(columns);
+  const std::vector<std::string> keys = keys_of(earlier);
+  std::vector<std::vector<Column>> rows;
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    if (std::ranges::find(replaced, keys[i]) == replaced.end()) {
+      rows.push_back(row_alone(earlier, i));
+    }
+  }
+  if (!columns.empty()) rows.push_back(std::move(columns));
+  return concatenate(rows);
+}
+
 }  // namespace
 
 std::vector<std::string> case_names(const File& file) {
@@ -146,14 +171,7 @@ void MergedFile::add(const File& from, const std::vector<Column>& summary, const
   if (!runs.has(run)) runs.copy_from(from.group("runs"), run);
   experiment_ = from.text_attribute("experiment");
   newest_ = std::max(newest_, {run, copy.text_attribute("created")});
-  const std::size_t place = place_of(summary, id);
-  std::vector<Column>& row = rows_.emplace_back();
-  for (const Column& column : summary) {
-    const auto value = [&](const auto& data) -> decltype(Column::data) {
-      return std::decay_t<decltype(data)>{data.at(place)};
-    };
-    row.push_back({column.name, column.unit, std::visit(value, column.data), column.description});
-  }
+  rows_.push_back(row_alone(summary, place_of(summary, id)));
 }
 
 File MergedFile::finish(bool complete, const std::vector<Table>& tables) {
@@ -180,18 +198,26 @@ void require_mergeable(const File& file, const std::vector<Column>& summary,
 }
 
 std::vector<Column> read_summary(const File& file) {
-  std::vector<Column> columns = read_columns(file.group("summary"));
+  std::vector<Column> columns = read_columns(file, "summary");
   if (columns.empty()) throw Hdf5Error("/summary is empty");
-  require_equal_lengths(columns, "summary");
   return columns;
 }
 
-void require_equal_lengths(const std::vector<Column>& columns, const std::string& table) {
-  for (const Column& column : columns) {
-    if (length_of(column) != length_of(columns.front())) {
-      throw Hdf5Error(fmt::format("the columns of /{} differ in length", table));
-    }
+std::vector<Table> read_fits(const File& file) {
+  std::vector<Table> fits;
+  for (const char* table : {"fit", "fit_residuals"}) {
+    if (file.has(table)) fits.push_back({table, read_columns(file, table)});
   }
+  return fits;
+}
+
+std::vector<Table> with_earlier(std::vector<Table> tables, const std::vector<Table>& fits) {
+  for (const Table& earlier : fits) {
+    auto table = std::ranges::find(tables, earlier.path, &Table::path);
+    if (table == tables.end()) table = tables.insert(tables.end(), {earlier.path, {}});
+    table->columns = with_rows(earlier.columns, std::move(table->columns));
+  }
+  return tables;
 }
 
 Row row_of_case(const File& file, const std::vector<Column>& summary, const std::string& id) {

@@ -62,11 +62,14 @@ void require_schema(const hdf5::File& file);
 void require_mergeable(const hdf5::File& file, const std::vector<Column>& summary,
                        const std::string& id);
 
-// The columns of /summary, which have equal lengths.
+// The columns of /summary.
 [[nodiscard]] std::vector<Column> read_summary(const hdf5::File& file);
 
-// Throws Hdf5Error unless all columns of a table have one length.
-void require_equal_lengths(const std::vector<Column>& columns, const std::string& table);
+// The tables of fits over the cases of a whole file, which may be of several launches.
+[[nodiscard]] std::vector<Table> read_fits(const hdf5::File& file);
+// `tables` with those rows of earlier launches' fits that they do not replace.
+[[nodiscard]] std::vector<Table> with_earlier(std::vector<Table> tables,
+                                              const std::vector<Table>& fits);
 
 // The row of a case with flags as such. `summary`: the columns of the file's /summary.
 [[nodiscard]] Row row_of_case(const hdf5::File& file, const std::vector<Column>& summary,

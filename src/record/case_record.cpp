@@ -65,8 +65,7 @@ std::vector<Column> union_of(const std::vector<std::vector<Column>>& tables) {
   for (const std::vector<Column>& table : tables) {
     auto next = all.begin();
     for (const Column& column : table) {
-      auto at = std::find_if(all.begin(), all.end(),
-                             [&](const Column& c) { return c.name == column.name; });
+      auto at = std::ranges::find(all, column.name, &Column::name);
       if (at == all.end()) at = all.insert(next, {column.name, column.unit, {}});
       if (at->description.empty()) at->description = column.description;
       if (at->unit.empty()) at->unit = column.unit;
@@ -97,6 +96,17 @@ Row row_of(const std::vector<Column>& columns, std::size_t row) {
   Row cells;
   for (const Column& c : columns) cells.push_back({c.name, value_at(c, row), c.unit});
   return cells;
+}
+
+std::vector<Column> row_alone(const std::vector<Column>& columns, std::size_t row) {
+  const auto one = [&](const auto& data) -> decltype(Column::data) {
+    return std::decay_t<decltype(data)>{data.at(row)};
+  };
+  std::vector<Column> alone;
+  for (const Column& c : columns) {
+    alone.push_back({c.name, c.unit, std::visit(one, c.data), c.description});
+  }
+  return alone;
 }
 
 double number_of(const Value& value) {

@@ -94,11 +94,12 @@ struct CaseRecord {
 [[nodiscard]] std::size_t length_of(const Column& column);
 [[nodiscard]] Value value_at(const Column& column, std::size_t row);
 [[nodiscard]] Row row_of(const std::vector<Column>& columns, std::size_t row);
+// The columns with this row alone.
+[[nodiscard]] std::vector<Column> row_alone(const std::vector<Column>& columns, std::size_t row);
 // The column, or the cell of a row, of this name; null if there is none.
 template <class T>
 [[nodiscard]] const T* find_column(const std::vector<T>& columns, std::string_view name) {
-  const auto it = std::find_if(columns.begin(), columns.end(),
-                               [&](const T& column) { return column.name == name; });
+  const auto it = std::ranges::find(columns, name, &T::name);
   return it == columns.end() ? nullptr : &*it;
 }
 // The value of a cell. Throws UsageError if it is missing or of another type: the row comes from a

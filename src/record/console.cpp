@@ -5,8 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
-#include <string_view>
 
 #include "core/units.h"
 #include "record/text_table.h"
@@ -24,7 +22,7 @@ std::string text_in(const Row& row, std::string_view name) {
 // NaN for text and where the row lacks the column.
 double number_in(const Row& row, std::string_view name) {
   const Cell* cell = find_column(row, name);
-  return cell ? number_of(cell->value) : std::numeric_limits<double>::quiet_NaN();
+  return cell ? number_of(cell->value) : std::nan("");
 }
 
 bool is_ok(const Row& row) {

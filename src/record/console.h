@@ -3,7 +3,6 @@
 
 #include <array>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "core/screen.h"
@@ -44,8 +43,7 @@ struct ShownColumn {
 [[nodiscard]] std::string short_reason(const std::string& status, const std::string& reason);
 
 // The tables of a case's profile that are shown.
-inline constexpr std::array<std::string_view, 3> shown_tables = {"kernels", "kernels/scopes",
-                                                                 "kernels/phases"};
+inline constexpr std::array shown_tables = {"kernels", "kernels/scopes", "kernels/phases"};
 // Of a case's tables those, with the rows of rank 0 that have at least 1% of the kernels' time, and
 // of kernels the 12 costliest.
 [[nodiscard]] std::vector<Table> largest_parts(const std::vector<Table>& tables);

@@ -24,9 +24,6 @@ void describe_dataset(const hdf5::Dataset& dataset, std::string_view group,
   dataset.set_attribute("description", text_of(*description, name));
 }
 
-// A unit in the form that Column has: "1" and "text" become empty.
-std::string in_memory(const std::string& unit) { return unit == "1" || unit == "text" ? "" : unit; }
-
 // 0, 1, ... as the scale of a dimension.
 hdf5::Dataset make_scale(const Group& group, const std::string& name, std::size_t length) {
   std::vector<std::int64_t> places(length);
@@ -76,21 +73,24 @@ void write_table(const Group& parent, Table table) {
   }
 }
 
-std::vector<Column> read_columns(const Group& group, Inner inner) {
+std::vector<Column> read_columns(const Group& parent, const std::string& path) {
+  const Group group = parent.group(path);
   std::vector<Column> columns;
   for (const std::string& name : group.names()) {
-    if (inner == Inner::left_out && group.is_group(name)) continue;
+    if (group.is_group(name)) continue;
     const hdf5::Dataset dataset = group.dataset(name);
     if (dataset.dims().size() != 1) throw Hdf5Error(fmt::format("'{}' is not a column", name));
-    Column& column = columns.emplace_back(Column{name,
-                                                 in_memory(dataset.text_attribute("unit")),
-                                                 {},
-                                                 dataset.text_attribute("description")});
+    Column& column = columns.emplace_back(Column{name, dataset.text_attribute("unit"), {}});
+    column.description = dataset.text_attribute("description");
+    if (column.unit == "1" || column.unit == "text") column.unit.clear();
     switch (dataset.type_class()) {
       case H5T_INTEGER: column.data = dataset.read<std::int64_t>(); break;
       case H5T_FLOAT: column.data = dataset.read<double>(); break;
       case H5T_STRING: column.data = dataset.read<std::string>(); break;
       default: throw Hdf5Error(fmt::format("column '{}' is neither numbers nor text", name));
+    }
+    if (length_of(column) != length_of(columns.front())) {
+      throw Hdf5Error(fmt::format("the columns of /{} differ in length", path));
     }
   }
   return columns;

@@ -2,7 +2,6 @@
 // Tables and samples as self-describing datasets: attributes `unit` and `description`, and
 // dimensions with names and scales.
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -18,12 +17,9 @@ namespace paceline {
 // and descriptions come from record/description_table.cpp.
 void write_table(const hdf5::Group& parent, Table table);
 
-// How read_columns() treats groups among the columns, which kernels/ has: an error, or skipped.
-enum class Inner : std::uint8_t { refused, left_out };
-
-// All datasets of a group whose members are columns.
-[[nodiscard]] std::vector<Column> read_columns(const hdf5::Group& group,
-                                               Inner inner = Inner::refused);
+// The columns of the table at `path` under `parent`, without those of groups in it. Throws
+// Hdf5Error unless they have one length.
+[[nodiscard]] std::vector<Column> read_columns(const hdf5::Group& parent, const std::string& path);
 
 // Writes samples/<phase> and samples_warmup/<phase> in a case's group. The scales of their
 // dimensions [rank, repetition] are in the case's group, so that all members of samples/ are

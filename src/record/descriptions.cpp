@@ -22,16 +22,13 @@ bool is_pattern(const Description& d) { return d.name.find('*') != std::string_v
 }  // namespace
 
 const Description* find_description(std::string_view group, std::string_view name) {
-  const std::span<const Description> all = descriptions();
-  const auto find = [&](const auto& fits) {
-    return std::find_if(all.begin(), all.end(),
-                        [&](const Description& d) { return d.group == group && fits(d); });
-  };
-  auto it = find([&](const Description& d) { return d.name == name; });
-  if (it == all.end()) {
-    it = find([&](const Description& d) { return is_pattern(d) && matched(d.name, name); });
+  const Description* pattern = nullptr;
+  for (const Description& d : descriptions()) {
+    if (d.group != group) continue;
+    if (d.name == name) return &d;
+    if (pattern == nullptr && is_pattern(d) && matched(d.name, name)) pattern = &d;
   }
-  return it == all.end() ? nullptr : &*it;
+  return pattern;
 }
 
 std::string text_of(const Description& description, std::string_view name) {
@@ -50,14 +47,12 @@ std::string unit_of(std::string_view group, std::string_view name) {
 void describe(std::string_view group, const std::vector<FactorNote>& factors,
               std::vector<Column>& columns) {
   for (Column& column : columns) {
-    const auto note = std::find_if(factors.begin(), factors.end(),
-                                   [&](const FactorNote& f) { return f.name == column.name; });
-    const Description* d = find_description(group, column.name);
-    if (column.unit.empty()) {
-      column.unit = note == factors.end() ? unit_of(group, column.name) : note->unit;
-    }
+    const auto note = std::ranges::find(factors, column.name, &FactorNote::name);
+    const bool is_factor = note != factors.end();
+    if (column.unit.empty()) column.unit = is_factor ? note->unit : unit_of(group, column.name);
     if (!column.description.empty()) continue;
-    if (note != factors.end()) {
+    const Description* d = find_description(group, column.name);
+    if (is_factor) {
       column.description = note->description;
     } else if (d != nullptr) {
       column.description = text_of(*d, column.name);

@@ -12,8 +12,9 @@
 #include <cstdlib>
 #include <ctime>
 #include <fstream>
-#include <sstream>
+#include <nlohmann/json.hpp>
 #include <string_view>
+#include <tuple>
 
 #include "core/blas_kernels.h"
 #include "core/cpu_model.h"
@@ -42,9 +43,6 @@ std::string value_in(const char* path, std::string_view name, char separator) {
   return "";
 }
 
-// The affinity of the main thread.
-std::string cores_allowed() { return value_in("/proc/self/status", "Cpus_allowed_list", ':'); }
-
 std::string kernel() {
   utsname system{};
   uname(&system);
@@ -57,10 +55,6 @@ std::string hdf5_version() {
   unsigned release = 0;
   H5get_libversion(&major, &minor, &release);
   return fmt::format("{}.{}.{}", major, minor, release);
-}
-
-std::string blas_version() {
-  return openblas_get_config == nullptr ? "unknown" : openblas_get_config();
 }
 
 bool may_be_kept(std::string_view variable) {
@@ -94,29 +88,15 @@ std::string utc_ms(std::chrono::system_clock::time_point time) {
                      (whole - second).count());
 }
 
-// A rank's description as lines of text, for gather().
-std::string encoded(const RankInfo& rank) {
-  const DeviceInfo& d = rank.device;
-  return fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n", rank.rank, rank.local_rank,
-                     d.memory_bytes, d.threads, rank.host, rank.cpu, rank.cores, name_of(d.kind),
-                     d.name, d.uuid, d.pci_bus_id);
-}
-
-RankInfo decoded(const std::string& text) {
-  std::istringstream lines(text);
-  RankInfo rank;
+// What a rank tells of itself, for gather().
+auto fields_of(RankInfo& rank) {
   DeviceInfo& d = rank.device;
-  lines >> rank.rank >> rank.local_rank >> d.memory_bytes >> d.threads;
-  lines.ignore();  // the newline after the last number
-  std::string kind;
-  for (std::string* field :
-       {&rank.host, &rank.cpu, &rank.cores, &kind, &d.name, &d.uuid, &d.pci_bus_id}) {
-    std::getline(lines, *field);
-  }
-  if (!lines) throw InternalError("a rank's description arrived incomplete");
-  d.kind = enum_named<DeviceKind>(kind);
-  return rank;
+  return std::tie(rank.rank, rank.local_rank, d.memory_bytes, d.threads, d.kind, rank.host,
+                  rank.cpu, rank.cores, d.name, d.uuid, d.pci_bus_id);
 }
+using Text = std::string;
+using RankFields =
+    std::tuple<int, int, std::size_t, int, DeviceKind, Text, Text, Text, Text, Text, Text>;
 
 }  // namespace
 
@@ -159,9 +139,12 @@ RunInfo describe_run(World& world, const DeviceInfo& device, std::string command
   RunInfo run{
       std::move(command), std::move(experiment), {}, {}, utc_ms(std::chrono::system_clock::now())};
   run.environment = {
-      {"mpi", world.library()}, {"hdf5", hdf5_version()},
-      {"blas", blas_version()}, {"compiler", PACELINE_COMPILER},
-      {"kernel", kernel()},     {"os", value_in("/etc/os-release", "PRETTY_NAME", '=')},
+      {"mpi", world.library()},
+      {"hdf5", hdf5_version()},
+      {"blas", openblas_get_config == nullptr ? "unknown" : openblas_get_config()},
+      {"compiler", PACELINE_COMPILER},
+      {"kernel", kernel()},
+      {"os", value_in("/etc/os-release", "PRETTY_NAME", '=')},
       {"cpu", cpu_model()},
   };
   if (const std::string older = older_blas_kernels(); !older.empty()) {
@@ -170,9 +153,13 @@ RunInfo describe_run(World& world, const DeviceInfo& device, std::string command
   for (const auto& version : device.versions) run.environment.push_back(version);
   for (auto& variable : kept_variables()) run.environment.push_back(std::move(variable));
 
-  const RankInfo mine{world.rank(),       world.host(),    cpu_model(),
-                      world.local_rank(), cores_allowed(), device};
-  for (const std::string& text : world.gather(encoded(mine))) run.ranks.push_back(decoded(text));
+  const std::string of_main_thread = value_in("/proc/self/status", "Cpus_allowed_list", ':');
+  RankInfo mine{world.rank(),       world.host(),   cpu_model(),
+                world.local_rank(), of_main_thread, device};
+  const nlohmann::json told = RankFields(fields_of(mine));
+  for (const std::string& text : world.gather(told.dump())) {
+    fields_of(run.ranks.emplace_back()) = nlohmann::json::parse(text).get<RankFields>();
+  }
   return run;
 }
 

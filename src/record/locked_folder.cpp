@@ -38,11 +38,6 @@ std::vector<fs::path> files_in(const fs::path& folder, const Wanted& wanted) {
   return found;
 }
 
-void remove_files(const std::vector<fs::path>& paths) {
-  std::error_code ignored;
-  for (const fs::path& path : paths) fs::remove(path, ignored);
-}
-
 // Whether the name still refers to the open file: a run that held the lock before may have removed
 // or replaced it, and a lock on an unlinked file excludes no other run.
 bool is_named(int descriptor, const fs::path& name) {
@@ -74,22 +69,20 @@ LockedFolder::LockedFolder(fs::path folder, double patience_s) : folder_(std::mo
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
-  remove_files(files_in(folder_, is_temporary));
+  std::error_code ignored;
+  for (const fs::path& path : files_in(folder_, is_temporary)) fs::remove(path, ignored);
 }
 
 LockedFolder::~LockedFolder() {
-  if (lock_ < 0) return;
-  std::error_code ignored;
-  const auto entries = std::distance(fs::directory_iterator(folder_, ignored), {});
-  entries == 1 ? remove({}) : (void)close(lock_);
+  if (lock_ >= 0) remove({});
 }
 
 bool LockedFolder::is_locked() const { return is_named(lock_, folder_ / ".lock"); }
 
 // The lock's file goes last. From then on a waiting run may create its own, which keeps the folder.
 void LockedFolder::remove(const std::vector<fs::path>& files) {
-  remove_files(files);
   std::error_code ignored;
+  for (const fs::path& path : files) fs::remove(path, ignored);
   const fs::path name = folder_ / ".lock";
   if (is_locked() && fs::is_empty(name, ignored)) fs::remove(name, ignored);
   fs::remove(folder_, ignored);  // fails unless it is empty

@@ -15,13 +15,13 @@ class LockedFolder : NonCopyable {
   // removes the temporary files of a killed run. Throws UsageError if the folder is a symbolic link
   // or cannot be created, or if another run keeps the lock. Warns of a file system without locks.
   explicit LockedFolder(std::filesystem::path folder, double patience_s = 10);
-  // Removes the folder if it has no case.
+  // Removes the lock's file, and the folder unless it has others. Releases the lock.
   ~LockedFolder();
 
   [[nodiscard]] const std::filesystem::path& path() const { return folder_; }
   // Whether the folder is the one that was locked: nobody has removed or replaced it or its lock.
   [[nodiscard]] bool is_locked() const;
-  // Removes these files, and the folder unless it has others. Releases the lock.
+  // The same after removing these files.
   void remove(const std::vector<std::filesystem::path>& files);
 
  private:

@@ -16,7 +16,6 @@
 #include "record/case_file.h"
 #include "record/console.h"
 #include "record/described_types.h"
-#include "record/fits.h"
 #include "record/sealed_file.h"
 
 namespace paceline {
@@ -65,31 +64,21 @@ void remove_file(const fs::path& path) {
   }
 }
 
-void refuse_existing(const fs::path& path) {
-  std::error_code ignored;
-  if (!fs::exists(path, ignored)) return;
-  throw UsageError(fmt::format(
-      "--output {} exists: give --resume to keep its finished cases, --force to replace it, or "
-      "name another file",
-      path.string()));
-}
-
-fs::path writable_path(const fs::path& path, ResultFile::Existing existing,
-                       const std::string& experiment) {
-  fs::path target = result_path(path, experiment.empty() ? "merge" : "--output");
-  if (existing == ResultFile::Existing::refuse) refuse_existing(path);
-  return target;
-}
-
 }  // namespace
 
 ResultFile::ResultFile(const fs::path& path, Existing existing, const std::string& experiment)
-    : path_(writable_path(path, existing, experiment)), folder_(cases_folder(path_)) {
+    : path_(result_path(path, experiment.empty() ? "merge" : "--output")),
+      folder_(cases_folder(path_)) {
   if (existing != Existing::replace) as_found_ = state_of(path_);
   const std::vector<fs::path> cases = case_files(folder_.path());
   switch (existing) {
     case Existing::refuse:
-      refuse_existing(path_);  // the run that held the lock may have written it
+      if (std::error_code ignored; fs::exists(path_, ignored)) {
+        throw UsageError(
+            fmt::format("--output {} exists: give --resume to keep its finished cases, --force to "
+                        "replace it, or name another file",
+                        path.string()));
+      }
       if (!cases.empty()) {
         throw UsageError(fmt::format(
             "--output {}: {} holds finished cases of a run that did not end: give --resume to "
@@ -127,17 +116,17 @@ void ResultFile::find_cases(const std::string& experiment) {
   if (fs::exists(path_)) {
     const CrashReport report(path_.string());
     reading(path_, [&] {
-      Earlier found{.file = hdf5::File::open(path_), .summary = {}, .ids = {}};
-      require_schema(found.file);
-      require_described_types(found.file);
-      require_experiment(path_, found.file);
-      found.summary = read_summary(found.file);
-      found.ids = case_names(found.file);
-      for (const std::string& id : found.ids) {
-        require_mergeable(found.file, found.summary, id);
-        keep(found.file, id, {});
+      earlier_ = hdf5::File::open(path_);
+      require_schema(*earlier_);
+      require_described_types(*earlier_);
+      require_experiment(path_, *earlier_);
+      earlier_summary_ = read_summary(*earlier_);
+      earlier_ids_ = case_names(*earlier_);
+      earlier_fits_ = read_fits(*earlier_);
+      for (const std::string& id : earlier_ids_) {
+        require_mergeable(*earlier_, earlier_summary_, id);
+        keep(*earlier_, id, {});
       }
-      earlier_.emplace(std::move(found));
     });
   }
   std::vector<fs::path> damaged;
@@ -176,13 +165,11 @@ fs::path ResultFile::case_path(const std::string& id) const {
 }
 
 template <class Read>
-auto ResultFile::with_earlier_file(const Read& read) const {
-  const CrashReport report(path_.string());
-  return reading(path_, [&] { return read(earlier_->file, earlier_->summary); });
-}
-
-template <class Read>
-auto ResultFile::with_case_file(const std::string& id, const Read& read) const {
+auto ResultFile::with_file_of(const std::string& id, const Read& read) const {
+  if (!cases_.at(id).digest) {
+    const CrashReport report(path_.string());
+    return reading(path_, [&] { return read(*earlier_, earlier_summary_); });
+  }
   const fs::path path = case_path(id);
   const std::optional<std::string> bytes = unsealed(path);
   if (!bytes || digest(*bytes) != cases_.at(id).digest) {
@@ -194,11 +181,6 @@ auto ResultFile::with_case_file(const std::string& id, const Read& read) const {
   });
 }
 
-template <class Read>
-auto ResultFile::with_file_of(const std::string& id, const Read& read) const {
-  return cases_.at(id).digest ? with_case_file(id, read) : with_earlier_file(read);
-}
-
 bool ResultFile::has(const std::string& id) const {
   const auto found = cases_.find(id);
   if (found == cases_.end()) return false;
@@ -206,31 +188,18 @@ bool ResultFile::has(const std::string& id) const {
   return status == "ok" || status == "skipped";
 }
 
-Row ResultFile::row(const std::string& id) const {
+std::pair<Row, std::vector<Table>> ResultFile::read(const std::string& id) const {
   return with_file_of(id, [&](const hdf5::File& file, const std::vector<Column>& summary) {
-    return row_of_case(file, summary, id);
-  });
-}
-
-std::vector<Table> ResultFile::tables(const std::string& id,
-                                      std::span<const std::string_view> paths) const {
-  return with_file_of(id, [&](const hdf5::File& file, const std::vector<Column>& /*summary*/) {
     const hdf5::Group group = file.group("cases/" + id);
     std::vector<Table> tables;
-    for (const std::string_view name : paths) {
-      const std::string table(name);
-      if (!group.has(table)) continue;
-      tables.push_back({table, read_columns(group.group(table), Inner::left_out)});
-      require_equal_lengths(tables.back().columns, table);
+    for (const char* table : shown_tables) {
+      if (group.has(table)) tables.push_back({table, read_columns(group, table)});
     }
-    return tables;
+    return std::pair(row_of_case(file, summary, id), std::move(tables));
   });
 }
 
 void ResultFile::write(const CaseRecord& record, const RunInfo& run) {
-  if (record.status == Status::stopped) {
-    throw InternalError(fmt::format("case '{}' is unfinished and cannot be written", record.id));
-  }
   const fs::path path = case_path(record.id);
   const hdf5::File file = case_file(record, run);
   const std::string_view image = file.image();
@@ -269,17 +238,18 @@ std::vector<fs::path> ResultFile::copy_cases(MergedFile& merged,
     };
     if (cases_.at(id).digest) {
       try {
-        with_case_file(id, add);
+        with_file_of(id, add);
         files.push_back(case_path(id));
         continue;
       } catch (const UsageError&) {
         lost_.push_back(id);
       }
     }
-    if (!earlier_ || std::ranges::find(earlier_->ids, id) == earlier_->ids.end()) continue;
+    if (std::ranges::find(earlier_ids_, id) == earlier_ids_.end()) continue;
+    cases_.at(id).digest.reset();
     constexpr std::size_t most = 100;  // HDF5 holds 0.2 MB for each case until the file is closed
-    if (++copied % most == 0) earlier_->file = hdf5::File::open(path_);
-    with_earlier_file(add);
+    if (++copied % most == 0) earlier_ = hdf5::File::open(path_);
+    with_file_of(id, add);
   }
   return files;
 }
@@ -291,19 +261,14 @@ std::string ResultFile::merge(const std::vector<std::string>& ids, bool complete
     throw_unwritable(path_, folder_lost, fmt::format("cases that are left are in {}", folder));
   }
   std::vector<std::string> order = ids;
-  if (earlier_) order.insert(order.end(), earlier_->ids.begin(), earlier_->ids.end());
+  order.insert(order.end(), earlier_ids_.begin(), earlier_ids_.end());
   std::set<std::string> found;
   for (const auto& [id, kept] : cases_) found.insert(id);
   MergedFile merged;
   const std::vector<fs::path> files = copy_cases(merged, ordered(order, found));
   if (merged.size() > 0) {
-    std::vector<Table> fits;
-    if (earlier_) {
-      fits = with_earlier_file([](const hdf5::File& file, const std::vector<Column>& /*summary*/) {
-        return read_fits(file);
-      });
-    }
-    const hdf5::File whole = merged.finish(complete && lost_.empty(), with_earlier(tables, fits));
+    const hdf5::File whole =
+        merged.finish(complete && lost_.empty(), with_earlier(tables, earlier_fits_));
     if (as_found_ && state_of(path_) != *as_found_) {
       throw_unwritable(
           path_, "another program has written it meanwhile",

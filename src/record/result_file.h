@@ -10,9 +10,8 @@
 #include <filesystem>
 #include <map>
 #include <optional>
-#include <span>
 #include <string>
-#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/hdf5.h"
@@ -45,11 +44,8 @@ class ResultFile {
   // `skipped`: a case that ran out of memory or failed a check is worth another try.
   [[nodiscard]] bool has(const std::string& id) const;
   [[nodiscard]] std::size_t size() const { return cases_.size(); }
-  // The summary row of a case that has() found.
-  [[nodiscard]] Row row(const std::string& id) const;
-  // The tables of a case at these paths, as far as it has them.
-  [[nodiscard]] std::vector<Table> tables(const std::string& id,
-                                          std::span<const std::string_view> paths) const;
+  // The summary row of a case that has() found, and those of its tables that the console shows.
+  [[nodiscard]] std::pair<Row, std::vector<Table>> read(const std::string& id) const;
   // Throws StoppedError if the case cannot be written (a full disk) or the folder is no longer the
   // one that was locked; the message says where the case was written instead, in a folder for
   // temporary files.
@@ -72,12 +68,6 @@ class ResultFile {
   [[nodiscard]] const std::string& newest_run() const { return newest_run_; }
 
  private:
-  // A merged file whose cases are kept.
-  struct Earlier {
-    hdf5::File file;
-    std::vector<Column> summary;
-    std::vector<std::string> ids;
-  };
   struct KeptCase {
     std::string status;
     std::optional<std::uint64_t> digest = {};  // of its case file; none: F.h5 has the case
@@ -87,13 +77,8 @@ class ResultFile {
   void find_cases(const std::string& experiment);
   // Renames a damaged case file; throws UsageError if that is impossible.
   void set_aside(const std::filesystem::path& file);
-  // Return read(file, its summary) for F.h5 as it was resumed, for a case file, or for the one of
-  // them that has the newest of the case. Throw UsageError if the file cannot be read, or if the
-  // case file has changed.
-  template <class Read>
-  auto with_earlier_file(const Read& read) const;
-  template <class Read>
-  auto with_case_file(const std::string& id, const Read& read) const;
+  // Returns read(file, its summary) for the case file, or for F.h5 if that has the newest of the
+  // case. Throws UsageError if it cannot be read, or if the case file has changed.
   template <class Read>
   auto with_file_of(const std::string& id, const Read& read) const;
   // Returns the case files that were copied. Of a case whose file was removed or changed (lost_),
@@ -104,7 +89,10 @@ class ResultFile {
   std::filesystem::path path_;
   LockedFolder folder_;
   std::optional<FileState> as_found_;  // F.h5 when it was locked, unless it is replaced
-  std::optional<Earlier> earlier_;
+  std::optional<hdf5::File> earlier_;  // an F.h5 that is resumed, and what it holds
+  std::vector<Column> earlier_summary_;
+  std::vector<std::string> earlier_ids_;
+  std::vector<Table> earlier_fits_;
   std::map<std::string, KeptCase> cases_;  // found or written, by id
   std::vector<std::string> damaged_;
   std::vector<std::string> lost_;  // cases whose files were removed or changed

@@ -70,8 +70,7 @@ FactorColumns::FactorColumns(const std::vector<FactorTexts>& rows) {
   for (const std::string& name : all) {
     Words of_rows;
     for (const FactorTexts& row : rows) {
-      const auto it =
-          std::find_if(row.begin(), row.end(), [&](const auto& f) { return f.first == name; });
+      const auto it = std::ranges::find(row, name, &FactorTexts::value_type::first);
       of_rows.push_back(it == row.end() ? "" : it->second);
     }
     std::set<std::string> distinct(of_rows.begin(), of_rows.end());

@@ -4,21 +4,19 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <ranges>
 
 #include "core/text.h"
 
 namespace paceline {
 
 std::string kinds_text(const std::vector<Warning>& warnings) {
-  std::vector<std::string_view> names;
-  for (const Warning& w : warnings) names.push_back(w.kind.name);
-  return fmt::format("{}", fmt::join(names, ","));
+  const auto name = [](const Warning& w) { return w.kind.name; };
+  return fmt::format("{}", fmt::join(std::views::transform(warnings, name), ","));
 }
 
 std::string warnings_text(const std::vector<Warning>& warnings) {
-  std::vector<std::string> texts;
-  for (const Warning& w : warnings) texts.push_back(w.text);
-  return fmt::format("{}", fmt::join(texts, "; "));
+  return fmt::format("{}", fmt::join(std::views::transform(warnings, &Warning::text), "; "));
 }
 
 std::string warning_lines(const std::vector<std::pair<std::string, std::string>>& cases) {
@@ -27,8 +25,7 @@ std::string warning_lines(const std::vector<std::pair<std::string, std::string>>
   for (const auto& [kind, meaning] : warning::all) {
     std::vector<std::string> names;
     for (const auto& [name, kinds] : cases) {
-      const std::vector<std::string> of_case = split(kinds, ',');
-      if (std::count(of_case.begin(), of_case.end(), kind) > 0) names.push_back(name);
+      if (std::ranges::count(split(kinds, ','), kind) > 0) names.push_back(name);
     }
     if (names.empty()) continue;
     const std::size_t count = names.size();

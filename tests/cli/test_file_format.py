@@ -49,14 +49,6 @@ def test_file_format_document_is_current():
     assert (ROOT / "docs/file-format.md").read_text() == file_format.document()
 
 
-def test_every_described_line_has_a_unit():
-    lines = file_format.lines()
-    assert len(lines) > 300
-    for line in lines:
-        assert line.text, line
-        assert line.unit or not line.name or line.group.startswith(file_format.FACTORS), line
-
-
 def test_the_python_lines_of_the_readme_run(tiny, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     found = {}

@@ -97,28 +97,6 @@ class Holder : NonCopyable {
   int own_end_ = -1;
 };
 
-TEST_F(LockedFolderTest, MakesTheFolderAndRemovesIt) {
-  {
-    const LockedFolder locked(folder());
-    EXPECT_TRUE(fs::exists(folder()));
-    EXPECT_TRUE(case_files(locked.path()).empty());
-  }
-  EXPECT_FALSE(fs::exists(folder()));
-}
-
-TEST_F(LockedFolderTest, KeepsFinishedCases) {
-  {
-    const LockedFolder locked(folder());
-    touch(folder() / "b.h5");
-    touch(folder() / "a.h5");
-    EXPECT_EQ(case_files(locked.path()),
-              (std::vector<fs::path>{folder() / "a.h5", folder() / "b.h5"}));
-  }
-  EXPECT_TRUE(fs::exists(folder() / "a.h5"));
-  const LockedFolder again(folder());  // a leftover lock file without a lock does not block
-  EXPECT_EQ(case_files(again.path()).size(), 2U);
-}
-
 TEST_F(LockedFolderTest, RemovesWhatAKilledRunWasWritingAndNothingElse) {
   fs::create_directories(temporary_in(folder(), "folder"));
   fs::create_directories(folder() / "a.tmp");
@@ -134,34 +112,11 @@ TEST_F(LockedFolderTest, RemovesWhatAKilledRunWasWritingAndNothingElse) {
   EXPECT_TRUE(fs::is_symlink(temporary_in(folder(), "link")));
 }
 
-TEST_F(LockedFolderTest, RemoveTakesTheFilesAndTheFolder) {
-  LockedFolder locked(folder());
-  touch(folder() / "a.h5");
-  locked.remove({folder() / "a.h5"});
-  EXPECT_FALSE(fs::exists(folder()));
-}
-
 TEST_F(LockedFolderTest, FoldersAndLinksAreNoCaseFiles) {
   fs::create_directories(folder() / "folder.h5");
   touch(root() / "a.h5");
   fs::create_symlink(root() / "a.h5", folder() / "link.h5");
   EXPECT_TRUE(case_files(folder()).empty());
-}
-
-TEST_F(LockedFolderTest, ALinkIsRefusedAndItsFolderUntouched) {
-  const fs::path home = root() / "home";
-  fs::create_directories(home);
-  fs::create_directories(folder().parent_path());
-  touch(temporary_in(home, "a"));
-  for (const fs::path& target : {home, root() / "nowhere"}) {
-    fs::create_symlink(target, folder());
-    EXPECT_THROW(LockedFolder(folder(), 0), UsageError);
-    EXPECT_TRUE(fs::is_symlink(folder()));
-    fs::remove(folder());
-  }
-  EXPECT_TRUE(fs::exists(temporary_in(home, "a")));
-  EXPECT_EQ(std::distance(fs::directory_iterator(home), {}), 1);
-  EXPECT_FALSE(fs::exists(root() / "nowhere"));
 }
 
 TEST_F(LockedFolderTest, ALockFileThatIsNotOursIsKept) {
@@ -293,21 +248,6 @@ TEST_F(LockedFolderTest, ConcurrentProcessesExcludeEachOther) {
   int n = 0;
   std::ifstream(count) >> n;
   EXPECT_EQ(n, 16);
-}
-
-TEST_F(LockedFolderTest, APlaceThatCannotBeWrittenIsNamed) {
-  touch(root() / "file");
-  const fs::path inside = root() / "file" / "F.h5.cases";
-  try {
-    const LockedFolder locked(inside);
-    FAIL();
-  } catch (const UsageError& error) {
-    EXPECT_EQ(std::string(error.what()),
-              "--output " + (root() / "file" / "F.h5").string() + ": cannot write to " +
-                  inside.string() +
-                  " (Not a directory); name a file in a folder that can be written");
-  }
-  EXPECT_THROW(LockedFolder("/proc/none/F.h5.cases"), UsageError);
 }
 
 }  // namespace
