@@ -9,7 +9,7 @@
 
 #include "core/utf8.h"
 #include "core/whole_file.h"
-#include "experiments/training/bucket_prediction.h"
+#include "experiments/training/sweep_tables.h"
 #include "experiments/training/training.h"
 
 namespace paceline {
