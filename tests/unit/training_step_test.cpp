@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/host_floats.h"
 #include "cpu/cpu_device.h"
 #include "experiments/training/step_runner.h"
 #include "tests/unit/constants.h"
@@ -46,12 +47,7 @@ struct Fixture {
     step.load(random_batch({.rows = c.batch_size, .context = c.context, .vocab = c.vocab}, 1));
     step.reset();
   }
-  std::vector<float> weights() {
-    const Tensor flat = step.model().store().parameters();
-    std::vector<float> host(static_cast<std::size_t>(flat.numel()));
-    device.to_host(host.data(), flat);
-    return host;
-  }
+  std::vector<float> weights() { return get_floats(device, step.model().store().parameters()); }
   Repetitions rehearse() {
     Repetitions cold = runner.rehearse();
     step.reset();
