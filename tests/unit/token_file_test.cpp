@@ -16,6 +16,17 @@ namespace {
 class TokenFileTest : public testing::Test {
  protected:
   [[nodiscard]] std::filesystem::path path() const { return temp_.path() / "tokens"; }
+  // Matrices [5, 4] whose elements [r, c] are 10 r + c in tokens and 500 more in targets.
+  void write_hdf5(bool with_targets) const {
+    hdf5::File file = hdf5::File::create(path());
+    for (const auto& [name, first] : {std::pair("tokens", 0), std::pair("targets", 500)}) {
+      std::vector<std::int64_t> values;
+      for (std::int64_t i = 0; i < 20; ++i) values.push_back(first + 10 * (i / 4) + i % 4);
+      if (first > 0 && !with_targets) continue;
+      file.write(name, std::span<const std::int64_t>(values), {5, 4});
+    }
+    file.close();
+  }
 
  private:
   TempFolder temp_;
@@ -36,23 +47,8 @@ TEST_F(TokenFileTest, AFlatFileFromTheFirstRowOn) {
   EXPECT_EQ(batch.targets, (std::vector<std::int32_t>{107, 108, 109, 110, 111, 112}));
 }
 
-// Writes a matrix whose element [r, c] is first + 10 r + c.
-void write_matrix(const hdf5::File& file, const char* name, std::int64_t first) {
-  constexpr std::int64_t rows = 5;
-  constexpr std::int64_t columns = 4;
-  std::vector<std::int64_t> values;
-  for (std::int64_t i = 0; i < rows * columns; ++i) {
-    values.push_back(first + 10 * (i / columns) + i % columns);
-  }
-  file.write(name, std::span<const std::int64_t>(values), {rows, columns});
-}
-
 TEST_F(TokenFileTest, AnHdf5FileFromTheFirstRowOn) {
-  {
-    hdf5::File file = hdf5::File::create(path());
-    write_matrix(file, "tokens", 0);
-    file.close();
-  }
+  write_hdf5(false);
   const Batch batch = load_batch(path(), two_rows);
   EXPECT_EQ(batch.tokens, (std::vector<std::int32_t>{20, 21, 22, 30, 31, 32}));
   EXPECT_EQ(batch.targets, (std::vector<std::int32_t>{21, 22, 23, 31, 32, 33}));
@@ -68,11 +64,7 @@ std::string tokens_refusal(const std::filesystem::path& file, const BatchShape& 
 }
 
 TEST_F(TokenFileTest, TheLastPositionOfAnHdf5RowHasNoTarget) {
-  {
-    hdf5::File file = hdf5::File::create(path());
-    write_matrix(file, "tokens", 0);
-    file.close();
-  }
+  write_hdf5(false);
   BatchShape whole = two_rows;
   whole.context = 4;
   const Batch batch = load_batch(path(), whole);
@@ -84,12 +76,7 @@ TEST_F(TokenFileTest, TheLastPositionOfAnHdf5RowHasNoTarget) {
 }
 
 TEST_F(TokenFileTest, ABadIdIsNamedWithItsPlace) {
-  {
-    hdf5::File file = hdf5::File::create(path());
-    write_matrix(file, "tokens", 0);
-    write_matrix(file, "targets", 500);
-    file.close();
-  }
+  write_hdf5(true);
   BatchShape few = two_rows;
   few.vocab = 531;
   EXPECT_NE(tokens_refusal(path(), few).find("holds 531 as targets[3, 1]"), std::string::npos)
@@ -105,12 +92,7 @@ TEST_F(TokenFileTest, AFlatFileOfHalfATokenIsRefused) {
 }
 
 TEST_F(TokenFileTest, AnHdf5FileWithTargets) {
-  {
-    hdf5::File file = hdf5::File::create(path());
-    write_matrix(file, "tokens", 0);
-    write_matrix(file, "targets", 500);
-    file.close();
-  }
+  write_hdf5(true);
   const Batch batch = load_batch(path(), two_rows);
   EXPECT_EQ(batch.tokens, (std::vector<std::int32_t>{20, 21, 22, 30, 31, 32}));
   EXPECT_EQ(batch.targets, (std::vector<std::int32_t>{520, 521, 522, 530, 531, 532}));
