@@ -204,7 +204,11 @@ void TrainingRun::add_to(CaseRecord& record) {
   add_values(record);
   add_communication(record, world_, case_, *runner_, *step_);
   add_products(record, world_, *step_);
-  take_memory();
+  memory_.marks = runner_->marks();
+  memory_.kept = runner_->kept();
+  memory_.largest = device_.ledger().largest(16);
+  memory_.peak_bytes = device_.ledger().peak();
+  memory_.counts.push_back(count_memory(device_, "at the end"));
   if (dump_ != nullptr) dump_weights(*dump_ ? &**dump_ : nullptr);
   if (case_.memory_timeline) {
     device_.ledger().start_recording();
@@ -237,15 +241,6 @@ void TrainingRun::add_repetitions(CaseRecord& record, std::size_t begin, std::si
   if (skipped == 0) return;
   record.warnings.push_back(
       {warning::skipped_steps, fmt::format("{} of {} steps were skipped", skipped, count)});
-}
-
-void TrainingRun::take_memory() {
-  const MemoryLedger& ledger = device_.ledger();
-  memory_.marks = runner_->marks();
-  memory_.kept = runner_->kept();
-  memory_.largest = ledger.largest(16);
-  memory_.peak_bytes = ledger.peak();
-  memory_.counts.push_back(count_memory(device_, "at the end"));
 }
 
 // Records the number of kernels of a step and the host's launch time. Called last, since it
