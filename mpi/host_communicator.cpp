@@ -5,43 +5,23 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
-#include <functional>
 #include <limits>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "core/error.h"
-#include "core/non_copyable.h"
 #include "core/units.h"
 #include "mpi/check.h"
 #include "mpi/collective_plan.h"
+#include "mpi/communicator_of.h"
 #include "mpi/reduce_ops.h"
 
 namespace paceline {
 
 namespace {
 
-class OwnedComm : NonCopyable {
- public:
-  explicit OwnedComm(MPI_Comm comm) : comm_(comm) {}
-  OwnedComm(OwnedComm&& from) noexcept : comm_(std::exchange(from.comm_, MPI_COMM_NULL)) {}
-  OwnedComm& operator=(OwnedComm&&) = delete;
-  ~OwnedComm() {
-    if (comm_ != MPI_COMM_NULL) MPI_Comm_free(&comm_);
-  }
-
-  [[nodiscard]] MPI_Comm get() const { return comm_; }
-
- private:
-  MPI_Comm comm_;
-};
-
-struct Plan {
-  std::string what;        // "all_reduce of 1 MB"
-  std::int64_t count = 0;  // elements per part
+struct Plan : CollectivePlan {
   MPI_Datatype type = MPI_DATATYPE_NULL;
-  bool in_place = false;
 };
 
 constexpr int tag = 0;
@@ -79,16 +59,23 @@ void check_count(const CollectiveForm& form, const Tensor& x) {
 
 class HostCommunicator final : public Communicator {
  public:
-  HostCommunicator(OwnedComm comm, Watchdog& watchdog, Device& device, Stream& stream);
+  // Collective over `group`. The communicator has an MPI communicator of its own, so that its
+  // messages match no others.
+  HostCommunicator(MPI_Comm group, Watchdog& watchdog, Device& device, Stream& stream);
   // Waits for an event, not for the stream: an error is left to the next synchronize() of the
   // stream.
-  ~HostCommunicator() override { stream_.record()->synchronize(); }
+  ~HostCommunicator() override {
+    stream_.record()->synchronize();
+    MPI_Comm_free(&comm_);
+  }
 
   [[nodiscard]] int rank() const override { return rank_; }
   [[nodiscard]] int size() const override { return size_; }
   [[nodiscard]] BackendKind backend() const override { return BackendKind::mpi; }
   [[nodiscard]] Stream& stream() override { return stream_; }
-  [[nodiscard]] std::unique_ptr<Communicator> duplicate(Stream& stream) override;
+  [[nodiscard]] std::unique_ptr<Communicator> duplicate(Stream& stream) override {
+    return std::make_unique<HostCommunicator>(comm_, watchdog_, device_, stream);
+  }
 
   [[nodiscard]] Array allocate(const Shape& shape, Dtype dtype, MemoryKind kind) override {
     return device_.allocate(shape, dtype, kind);
@@ -106,14 +93,21 @@ class HostCommunicator final : public Communicator {
   void send_recv(Tensor recv, int source, Tensor send, int destination) override;
 
  private:
-  [[nodiscard]] Plan plan(const CollectiveForm& form, const Tensor& recv, const Tensor& send) const;
-  // Runs `call` on the stream's thread, in a WatchdogScope.
-  void enqueue(const Plan& plan, std::function<void()> call);
+  // Checks the tensors, then runs call(plan) on the stream's thread, in a WatchdogScope.
+  template <class Call>
+  void enqueue(const CollectiveForm& form, const Tensor& recv, const Tensor& send, Call call) {
+    const Plan p{plan_collective(form, rank_, size_, recv, send), mpi_type(recv.dtype)};
+    const auto bytes = static_cast<double>(std::max(recv.bytes(), send.bytes()));
+    stream_.enqueue([this, p, call, what = fmt::format("{} of {}", form.name, bytes_text(bytes))] {
+      const WatchdogScope watchdog_scope(watchdog_, what, WaitFor::ranks);
+      call(p);
+    });
+  }
   void finish(ReduceOp op, const Tensor& result) const {
     if (op == ReduceOp::avg) divide(result, size_);
   }
 
-  const OwnedComm comm_;
+  MPI_Comm comm_ = MPI_COMM_NULL;
   const ReduceOps ops_;
   Watchdog& watchdog_;
   Device& device_;
@@ -124,45 +118,22 @@ class HostCommunicator final : public Communicator {
   int size_ = 1;
 };
 
-HostCommunicator::HostCommunicator(OwnedComm comm, Watchdog& watchdog, Device& device,
+HostCommunicator::HostCommunicator(MPI_Comm group, Watchdog& watchdog, Device& device,
                                    Stream& stream)
-    : comm_(std::move(comm)), watchdog_(watchdog), device_(device), stream_(stream) {
-  MPI_CHECK(MPI_Comm_set_errhandler(comm_.get(), MPI_ERRORS_RETURN));
-  MPI_CHECK(MPI_Comm_rank(comm_.get(), &rank_));
-  MPI_CHECK(MPI_Comm_size(comm_.get(), &size_));
-}
-
-std::unique_ptr<Communicator> HostCommunicator::duplicate(Stream& stream) {
-  const WatchdogScope watchdog_scope(watchdog_, "making another host communicator", WaitFor::ranks);
-  MPI_Comm comm = MPI_COMM_NULL;
-  MPI_CHECK(MPI_Comm_dup(comm_.get(), &comm));
-  return std::make_unique<HostCommunicator>(OwnedComm(comm), watchdog_, device_, stream);
-}
-
-Plan HostCommunicator::plan(const CollectiveForm& form, const Tensor& recv,
-                            const Tensor& send) const {
-  const CollectivePlan checked = plan_collective(form, rank_, size_, recv, send);
-  const auto bytes = static_cast<double>(std::max(recv.bytes(), send.bytes()));
-  return {.what = fmt::format("{} of {}", form.name, bytes_text(bytes)),
-          .count = checked.count,
-          .type = mpi_type(recv.dtype),
-          .in_place = checked.in_place};
-}
-
-void HostCommunicator::enqueue(const Plan& plan, std::function<void()> call) {
-  stream_.enqueue([this, what = plan.what, call = std::move(call)] {
-    const WatchdogScope watchdog_scope(watchdog_, what, WaitFor::ranks);
-    call();
-  });
+    : watchdog_(watchdog), device_(device), stream_(stream) {
+  const WatchdogScope watchdog_scope(watchdog, "making a host communicator", WaitFor::ranks);
+  MPI_CHECK(MPI_Comm_dup(group, &comm_));
+  MPI_CHECK(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN));
+  MPI_CHECK(MPI_Comm_rank(comm_, &rank_));
+  MPI_CHECK(MPI_Comm_size(comm_, &size_));
 }
 
 void HostCommunicator::all_reduce(Tensor recv, Tensor send, ReduceOp op) {
-  const Plan p = plan(all_reduce_form, recv, send);
-  enqueue(p, [=, this] {
+  enqueue(all_reduce_form, recv, send, [=, this](const Plan& p) {
     for (const Piece& piece : pieces_of(recv)) {
       const Tensor to = piece.of(recv);
       MPI_CHECK(MPI_Allreduce(p.in_place ? MPI_IN_PLACE : piece.of(send).data, to.data, piece.count,
-                              p.type, ops_.of(op, recv.dtype), comm_.get()));
+                              p.type, ops_.of(op, recv.dtype), comm_));
       finish(op, to);
     }
   });
@@ -171,8 +142,7 @@ void HostCommunicator::all_reduce(Tensor recv, Tensor send, ReduceOp op) {
 // Pairwise exchange: each rank receives its part from one rank after the other and adds it up. Open
 // MPI 4.1 would reduce everything on rank 0.
 void HostCommunicator::reduce_scatter(Tensor recv, Tensor send, ReduceOp op) {
-  const Plan p = plan(reduce_scatter_form, recv, send);
-  enqueue(p, [=, this] {
+  enqueue(reduce_scatter_form, recv, send, [=, this](const Plan& p) {
     const auto part = [&](int rank) { return send.slice(rank * p.count, {p.count}); };
     if (!p.in_place) std::memcpy(recv.data, part(rank_).data, recv.bytes());
     for (int distance = 1; distance < size_; ++distance) {
@@ -180,7 +150,7 @@ void HostCommunicator::reduce_scatter(Tensor recv, Tensor send, ReduceOp op) {
       const int from = (rank_ + size_ - distance) % size_;
       for (const Piece& piece : pieces_of(recv)) {
         MPI_CHECK(MPI_Sendrecv(piece.of(part(to)).data, piece.count, p.type, to, tag,
-                               received_.data(), piece.count, p.type, from, tag, comm_.get(),
+                               received_.data(), piece.count, p.type, from, tag, comm_,
                                MPI_STATUS_IGNORE));
         MPI_CHECK(MPI_Reduce_local(received_.data(), piece.of(recv).data, piece.count, p.type,
                                    ops_.of(op, recv.dtype)));
@@ -191,21 +161,19 @@ void HostCommunicator::reduce_scatter(Tensor recv, Tensor send, ReduceOp op) {
 }
 
 void HostCommunicator::all_gather(Tensor recv, Tensor send) {
-  const Plan p = plan(all_gather_form, recv, send);
   check_count(all_gather_form, recv);
-  enqueue(p, [=, this] {
+  enqueue(all_gather_form, recv, send, [=, this](const Plan& p) {
     const void* from = p.in_place ? MPI_IN_PLACE : send.data;
     const auto count = static_cast<int>(p.count);
-    MPI_CHECK(MPI_Allgather(from, count, p.type, recv.data, count, p.type, comm_.get()));
+    MPI_CHECK(MPI_Allgather(from, count, p.type, recv.data, count, p.type, comm_));
   });
 }
 
 void HostCommunicator::broadcast(Tensor data, int root) {
   check_rank(broadcast_form, root, size_);
-  const Plan p = plan(broadcast_form, data, data);
-  enqueue(p, [=, this] {
+  enqueue(broadcast_form, data, data, [=, this](const Plan& p) {
     for (const Piece& piece : pieces_of(data)) {
-      MPI_CHECK(MPI_Bcast(piece.of(data).data, piece.count, p.type, root, comm_.get()));
+      MPI_CHECK(MPI_Bcast(piece.of(data).data, piece.count, p.type, root, comm_));
     }
   });
 }
@@ -213,81 +181,46 @@ void HostCommunicator::broadcast(Tensor data, int root) {
 void HostCommunicator::reduce(Tensor recv, Tensor send, ReduceOp op, int root) {
   check_rank(reduce_form, root, size_);
   const bool has_result = rank_ == root;
-  const Plan p = plan(reduce_form, !has_result && recv.empty() ? send : recv, send);
-  enqueue(p, [=, this] {
+  const Tensor& checked = !has_result && recv.empty() ? send : recv;
+  enqueue(reduce_form, checked, send, [=, this](const Plan& p) {
     for (const Piece& piece : pieces_of(send)) {
       const void* from = p.in_place && has_result ? MPI_IN_PLACE : piece.of(send).data;
       void* to = has_result ? piece.of(recv).data : nullptr;
-      MPI_CHECK(
-          MPI_Reduce(from, to, piece.count, p.type, ops_.of(op, send.dtype), root, comm_.get()));
+      MPI_CHECK(MPI_Reduce(from, to, piece.count, p.type, ops_.of(op, send.dtype), root, comm_));
       if (has_result) finish(op, piece.of(recv));
     }
   });
 }
 
 void HostCommunicator::all_to_all(Tensor recv, Tensor send) {
-  const Plan p = plan(all_to_all_form, recv, send);
   check_count(all_to_all_form, recv);
-  enqueue(p, [=, this] {
+  enqueue(all_to_all_form, recv, send, [=, this](const Plan& p) {
     const void* from = p.in_place ? MPI_IN_PLACE : send.data;
     const auto count = static_cast<int>(p.count);
-    MPI_CHECK(MPI_Alltoall(from, count, p.type, recv.data, count, p.type, comm_.get()));
+    MPI_CHECK(MPI_Alltoall(from, count, p.type, recv.data, count, p.type, comm_));
   });
 }
 
 void HostCommunicator::send_recv(Tensor recv, int source, Tensor send, int destination) {
   check_rank(send_recv_form, source, size_);
   check_rank(send_recv_form, destination, size_);
-  const Plan p = plan(send_recv_form, recv, send);
   check_count(send_recv_form, recv);
-  enqueue(p, [=, this] {
+  enqueue(send_recv_form, recv, send, [=, this](const Plan& p) {
     const auto count = static_cast<int>(p.count);
     if (p.in_place) {
-      MPI_CHECK(MPI_Sendrecv_replace(recv.data, count, p.type, destination, tag, source, tag,
-                                     comm_.get(), MPI_STATUS_IGNORE));
+      MPI_CHECK(MPI_Sendrecv_replace(recv.data, count, p.type, destination, tag, source, tag, comm_,
+                                     MPI_STATUS_IGNORE));
       return;
     }
     MPI_CHECK(MPI_Sendrecv(send.data, count, p.type, destination, tag, recv.data, count, p.type,
-                           source, tag, comm_.get(), MPI_STATUS_IGNORE));
+                           source, tag, comm_, MPI_STATUS_IGNORE));
   });
-}
-
-// Collective: the ranks in MPI_COMM_WORLD of the members of `world`, in the order of `world`.
-std::vector<int> ranks_of_launch(World& world) {
-  int mine = 0;
-  MPI_CHECK(MPI_Comm_rank(MPI_COMM_WORLD, &mine));
-  std::string all;
-  for (const std::string& bytes :
-       world.gather({reinterpret_cast<const char*>(&mine), sizeof mine})) {
-    all += bytes;
-  }
-  all = world.broadcast(all, 0);
-  std::vector<int> ranks(static_cast<std::size_t>(world.size()));
-  std::memcpy(ranks.data(), all.data(), ranks.size() * sizeof mine);
-  return ranks;
-}
-
-// Collective: a communicator of its own, so that data messages never match the world's control
-// messages.
-OwnedComm connect(World& world) {
-  const std::vector<int> ranks = ranks_of_launch(world);
-  const WatchdogScope watchdog_scope(world.watchdog(), "making the host communicator",
-                                     WaitFor::ranks);
-  MPI_Group launch = MPI_GROUP_NULL;
-  MPI_Group members = MPI_GROUP_NULL;
-  MPI_Comm comm = MPI_COMM_NULL;
-  MPI_CHECK(MPI_Comm_group(MPI_COMM_WORLD, &launch));
-  MPI_CHECK(MPI_Group_incl(launch, world.size(), ranks.data(), &members));
-  MPI_CHECK(MPI_Comm_create_group(MPI_COMM_WORLD, members, tag, &comm));
-  MPI_CHECK(MPI_Group_free(&members));
-  MPI_CHECK(MPI_Group_free(&launch));
-  return OwnedComm(comm);
 }
 
 }  // namespace
 
 std::unique_ptr<Communicator> make_host_communicator(World& world, Device& device) {
-  return std::make_unique<HostCommunicator>(connect(world), world.watchdog(), device,
+  return std::make_unique<HostCommunicator>(communicator_of(world), world.watchdog(), device,
                                             device.communication_stream());
 }
 

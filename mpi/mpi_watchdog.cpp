@@ -11,6 +11,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -52,18 +53,12 @@ struct Wait {
   std::thread::id thread;
 };
 
-// The hosts of all ranks, by rank. Collective over `comm`.
-std::vector<std::string> gather_hosts(MPI_Comm comm, int size) {
-  using Name = std::array<char, 64>;
-  Name mine{};
-  node_name().copy(mine.data(), mine.size() - 1);
-  std::vector<Name> all(static_cast<std::size_t>(size));
-  MPI_CHECK(
-      MPI_Allgather(mine.data(), sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE, comm));
-  std::vector<std::string> hosts;
-  for (const Name& host : all) hosts.emplace_back(host.data());
-  return hosts;
-}
+struct Rank {
+  std::array<char, 64> host{};  // ends with a zero
+  Notice notice;                // its last one
+  Notice sent;                  // this rank's last message to it
+  MPI_Request sending = MPI_REQUEST_NULL;
+};
 
 class MpiWatchdog final : public Watchdog {
  public:
@@ -73,19 +68,21 @@ class MpiWatchdog final : public Watchdog {
     MPI_CHECK(MPI_Comm_rank(comm_, &rank_));
     int size = 0;
     MPI_CHECK(MPI_Comm_size(comm_, &size));
-    hosts_ = gather_hosts(comm_, size);
-    notices_.resize(hosts_.size());
-    sent_.resize(hosts_.size(), {{}, MPI_REQUEST_NULL});
+    for (int rank = 0; rank < size; ++rank) {
+      auto& host = ranks_[rank].host;
+      if (rank == rank_) node_name().copy(host.data(), host.size() - 1);
+      MPI_CHECK(MPI_Bcast(host.data(), sizeof host, MPI_BYTE, rank, comm_));
+    }
     if (size > 1) thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
   }
 
   ~MpiWatchdog() override {
     thread_.request_stop();
     if (thread_.joinable()) thread_.join();
-    for (auto& [notice, request] : sent_) {
-      if (request == MPI_REQUEST_NULL) continue;
-      MPI_Cancel(&request);
-      MPI_Request_free(&request);
+    for (auto& [_, other] : ranks_) {
+      if (other.sending == MPI_REQUEST_NULL) continue;
+      MPI_Cancel(&other.sending);
+      MPI_Request_free(&other.sending);
     }
     MPI_Comm_free(&comm_);
   }
@@ -157,14 +154,13 @@ class MpiWatchdog final : public Watchdog {
   // At most one message is in flight to a rank: none queue up for a rank that hangs. MPI errors are
   // ignored: they mean that the other rank has died.
   void announce(const Notice& notice) {
-    if (std::exchange(mine(), notice) == notice) return;
-    for (int rank = 0; rank < static_cast<int>(hosts_.size()); ++rank) {
-      auto& [message, request] = sent_[static_cast<std::size_t>(rank)];
+    if (std::exchange(ranks_[rank_].notice, notice) == notice) return;
+    for (auto& [rank, other] : ranks_) {
       int done = 0;
-      if (rank == rank_ || MPI_Test(&request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) continue;
-      if (done == 0) continue;
-      message = notice;
-      MPI_Isend(&message, sizeof message, MPI_BYTE, rank, 0, comm_, &request);
+      MPI_Test(&other.sending, &done, MPI_STATUS_IGNORE);
+      if (rank == rank_ || done == 0) continue;
+      other.sent = notice;
+      MPI_Isend(&other.sent, sizeof other.sent, MPI_BYTE, rank, 0, comm_, &other.sending);
     }
   }
 
@@ -173,24 +169,19 @@ class MpiWatchdog final : public Watchdog {
     MPI_Status status;
     while (MPI_Iprobe(MPI_ANY_SOURCE, 0, comm_, &arrived, &status) == MPI_SUCCESS && arrived != 0) {
       const int from = status.MPI_SOURCE;
-      MPI_Recv(&notices_[static_cast<std::size_t>(from)], sizeof(Notice), MPI_BYTE, from, 0, comm_,
-               MPI_STATUS_IGNORE);
+      MPI_Recv(&ranks_[from].notice, sizeof(Notice), MPI_BYTE, from, 0, comm_, MPI_STATUS_IGNORE);
     }
   }
 
-  [[nodiscard]] Notice& mine() { return notices_[static_cast<std::size_t>(rank_)]; }
-  [[nodiscard]] const Notice& mine() const { return notices_[static_cast<std::size_t>(rank_)]; }
+  [[nodiscard]] const Notice& mine() const { return ranks_.at(rank_).notice; }
 
   // The lowest rank in a wait for ranks reports; if all wait for collectives, the lowest of these.
   [[nodiscard]] bool another_reports() const {
-    for (std::size_t rank = 0; rank < notices_.size(); ++rank) {
-      const Notice& other = notices_[rank];
-      if (!other.waits() || other.is_idle()) continue;
-      if (std::pair(other.target, static_cast<int>(rank)) < std::pair(mine().target, rank_)) {
-        return true;
-      }
-    }
-    return false;
+    return std::ranges::any_of(ranks_, [this](const auto& one) {
+      const auto& [rank, other] = one;
+      return other.notice.waits() && !other.notice.is_idle() &&
+             std::pair(other.notice.target, rank) < std::pair(mine().target, rank_);
+    });
   }
 
   void poll_monitored() {
@@ -209,34 +200,25 @@ class MpiWatchdog final : public Watchdog {
 
   [[nodiscard]] std::string timeout_line() const {
     std::map<std::string, std::vector<int>> others;  // by what they did
-    for (std::size_t rank = 0; rank < notices_.size(); ++rank) {
-      const Notice& other = notices_[rank];
+    for (const auto& [rank, of_rank] : ranks_) {
+      const Notice& other = of_rank.notice;
       if (other.is_idle() || other.what == mine().what) continue;
       const std::string did =
           other.waits() ? fmt::format("waited in another operation ({})", other.what.data())
                         : "did not arrive";
-      others[did].push_back(static_cast<int>(rank));
+      others[did].push_back(rank);
     }
     std::vector<std::string> causes;
-    for (const auto& [did, ranks] : others) causes.push_back(with_hosts(ranks) + " " + did);
+    for (const auto& [did, ranks] : others) {
+      std::set<std::string> hosts;
+      for (const int rank : ranks) hosts.insert(ranks_.at(rank).host.data());
+      causes.push_back(fmt::format("{} on {} {}", ranks_text(ranks), fmt::join(hosts, ", "), did));
+    }
     if (causes.empty()) causes.emplace_back("every rank arrived");
     const std::string name = current_case();
     return fmt::format("{}{} did not finish in {:g} s; {}; raise --timeout if it only needs longer",
                        name.empty() ? "" : name + ": ", mine().what.data(), timeout_.count(),
                        fmt::join(causes, ", "));
-  }
-
-  // "ranks 0, 1 on node3"
-  [[nodiscard]] std::string with_hosts(const std::vector<int>& ranks) const {
-    constexpr std::size_t most = 4;
-    std::vector<std::string> hosts;
-    for (const int rank : ranks) {
-      const std::string& host = hosts_[static_cast<std::size_t>(rank)];
-      if (std::find(hosts.begin(), hosts.end(), host) == hosts.end()) hosts.push_back(host);
-    }
-    const std::string more = hosts.size() > most ? " and others" : "";
-    hosts.resize(std::min(hosts.size(), most));
-    return fmt::format("{} on {}{}", ranks_text(ranks), fmt::join(hosts, ", "), more);
   }
 
   [[noreturn]] void abort_launch(const std::string& line) {
@@ -262,9 +244,7 @@ class MpiWatchdog final : public Watchdog {
   const std::chrono::duration<double> timeout_;
   MPI_Comm comm_ = MPI_COMM_NULL;
   int rank_ = 0;
-  std::vector<std::string> hosts_;                      // by rank
-  std::vector<Notice> notices_;                         // by rank, this one's included
-  std::vector<std::pair<Notice, MPI_Request>> sent_{};  // by rank
+  std::map<int, Rank> ranks_;  // this one included
   std::jthread thread_;
 };
 

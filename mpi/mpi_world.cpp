@@ -1,5 +1,6 @@
 #include "mpi/mpi_world.h"
 
+#include <dlfcn.h>
 #include <fmt/format.h>
 #include <mpi.h>
 #include <sched.h>
@@ -7,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <csignal>
@@ -20,6 +22,7 @@
 #include "core/non_copyable.h"
 #include "core/usable_cores.h"
 #include "mpi/check.h"
+#include "mpi/communicator_of.h"
 #include "mpi/mpi_watchdog.h"
 
 namespace paceline {
@@ -37,46 +40,44 @@ int count_usable_cores(MPI_Comm node) {
 }
 
 // The time limit of MPI_Init_thread() and MPI_Finalize(), which wait for every rank. The watchdog
-// cannot guard them: its ranks talk over MPI. Unless it is destroyed within the timeout and 20 s,
-// it ends this process with ExitCode::collective.
+// cannot guard them: its ranks talk over MPI. Unless it is destroyed in time, it ends this process
+// with ExitCode::collective.
 class Deadline : NonCopyable {
  public:
   Deadline(std::string_view call, const LaunchTimeout& timeout) {
-    // On a busy machine ranks need seconds to start, even where their collectives take
-    // milliseconds.
-    const double limit = timeout.seconds + 20;
-    constexpr double others_wait = 7;  // so that the line is printed
+    const double limit = timeout.seconds + 20;  // on a busy machine ranks need seconds to start
+    constexpr double others_wait = 7;           // so that the line is printed
     line = fmt::format(
         "paceline: {} did not finish in {:g} s: a rank has not called it; see whether every rank "
         "runs this command line, or raise --timeout\n",
         call, limit);
-    previous_ = std::signal(SIGALRM, [](int /*signal*/) {
+    std::signal(SIGALRM, [](int /*signal*/) {
       (void)!write(STDERR_FILENO, line.data(), line.size());
       _exit(static_cast<int>(ExitCode::collective));
     });
     alarm(static_cast<unsigned>(std::ceil(limit + (timeout.reports ? 0 : others_wait))));
   }
-  ~Deadline() {
-    alarm(0);
-    std::signal(SIGALRM, previous_);
-  }
+  ~Deadline() { alarm(0); }
 
  private:
-  static std::string line;  // a signal handler must not make it
-  sighandler_t previous_;
+  static inline std::string line;  // a signal handler must not make it
 };
-std::string Deadline::line;
+
+// Set during MPI_Init_thread(), from which Open MPI does not return if it fails. Global, because
+// Open MPI's abort is passed nothing of ours.
+std::atomic<ReportFailedStart> report_failed_start = nullptr;
 
 // From MPI_Init to MPI_Finalize.
 class MpiLibrary : NonCopyable {
  public:
-  MpiLibrary(int* argc, char*** argv, const LaunchTimeout& timeout, StartGuard::Report report)
+  MpiLibrary(int* argc, char*** argv, const LaunchTimeout& timeout, ReportFailedStart report)
       : timeout_(timeout) {
     int provided = 0;
     {
       const Deadline deadline("MPI_Init_thread()", timeout_);
-      const StartGuard guard(report);
+      report_failed_start = report;
       MPI_CHECK(MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &provided));
+      report_failed_start = nullptr;
     }
     if (provided >= MPI_THREAD_MULTIPLE) return;
     MPI_Finalize();
@@ -93,7 +94,7 @@ class MpiLibrary : NonCopyable {
 
 // Shared by all worlds of a launch, and destroyed with the last of them.
 struct Launch {
-  Launch(int* argc, char*** argv, const LaunchTimeout& timeout, StartGuard::Report report)
+  Launch(int* argc, char*** argv, const LaunchTimeout& timeout, ReportFailedStart report)
       : library(argc, argv, timeout, report), watchdog(make_mpi_watchdog(timeout.seconds)) {}
   MpiLibrary library;
   std::unique_ptr<Watchdog> watchdog;
@@ -122,6 +123,7 @@ class MpiWorld final : public World {
   [[nodiscard]] std::unique_ptr<World> split(int color, int key) override;
   [[nodiscard]] Watchdog& watchdog() override { return *launch_->watchdog; }
   [[noreturn]] void abort(ExitCode code) override;
+  [[nodiscard]] MPI_Comm control() const { return control_; }
 
  private:
   std::shared_ptr<Launch> launch_;
@@ -230,6 +232,8 @@ void MpiWorld::abort(ExitCode code) {
 
 }  // namespace
 
+MPI_Comm communicator_of(World& world) { return dynamic_cast<MpiWorld&>(world).control(); }
+
 std::string mpi_library() {
   std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
   int length = 0;
@@ -240,15 +244,27 @@ std::string mpi_library() {
 }
 
 std::unique_ptr<World> make_mpi_world(int* argc, char*** argv, const LaunchTimeout& timeout,
-                                      StartGuard::Report report) {
+                                      ReportFailedStart report) {
   auto launch = std::make_shared<Launch>(argc, argv, timeout, report);
   MPI_Comm control = MPI_COMM_NULL;
   {
     const WatchdogScope watchdog_scope(*launch->watchdog, "making the world", WaitFor::ranks);
     MPI_CHECK(MPI_Comm_dup(MPI_COMM_WORLD, &control));
   }
-  auto world = std::make_unique<MpiWorld>(std::move(launch), control);
-  return world;
+  return std::make_unique<MpiWorld>(std::move(launch), control);
 }
 
 }  // namespace paceline
+
+// In the place of the library's own: MPI_Init_thread() and MPI_Abort() call the program's function
+// of this name. Other MPI libraries have none.
+extern "C" int ompi_mpi_abort(MPI_Comm comm, int code) {
+  using namespace paceline;
+  if (const ReportFailedStart report = report_failed_start) {
+    std::_Exit(static_cast<int>(report(EnvironmentError(
+        "MPI does not start here, for the reason that it printed; see TMPDIR and the variables "
+        "OMPI_MCA_* and PMIX_MCA_*, and under Slurm use srun --mpi=pmix"))));
+  }
+  const auto own = reinterpret_cast<decltype(&ompi_mpi_abort)>(dlsym(RTLD_NEXT, "ompi_mpi_abort"));
+  return own(comm, code);
+}

@@ -2,8 +2,8 @@
 #include <memory>
 #include <string>
 
+#include "core/error.h"
 #include "core/world.h"
-#include "mpi/start_guard.h"
 
 namespace paceline {
 
@@ -14,6 +14,9 @@ struct LaunchTimeout {
   bool reports = true;
 };
 
+// Prints the error with which MPI could not start, and returns the exit code.
+using ReportFailedStart = ExitCode (*)(const Error& error);
+
 // Initialises MPI with MPI_THREAD_MULTIPLE and returns the World of all ranks. MPI is finalised
 // when this world and all worlds split from it are destroyed. A wait that exceeds the timeout ends
 // every rank with ExitCode::collective; initialisation and finalisation have 20 s more.
@@ -21,7 +24,7 @@ struct LaunchTimeout {
 // fails, Open MPI ends the process: with the code that `report` returns.
 [[nodiscard]] std::unique_ptr<World> make_mpi_world(int* argc, char*** argv,
                                                     const LaunchTimeout& timeout = {},
-                                                    StartGuard::Report report = nullptr);
+                                                    ReportFailedStart report = nullptr);
 
 // "Open MPI v4.1.4"; also before MPI is initialised.
 [[nodiscard]] std::string mpi_library();

@@ -38,18 +38,6 @@ std::array<HalfOp, 4> half_ops() {
           HalfOp(combine<T, ReduceOp::min>), HalfOp(combine<T, ReduceOp::max>)};
 }
 
-// The index in half_ops(). avg is computed as a sum, then divided.
-std::size_t place_of(ReduceOp op) {
-  switch (op) {
-    case ReduceOp::sum:
-    case ReduceOp::avg: return 0;
-    case ReduceOp::prod: return 1;
-    case ReduceOp::min: return 2;
-    case ReduceOp::max: return 3;
-  }
-  throw InternalError("MPI has no such reduction");
-}
-
 template <class Arithmetic, class T>
 void divide_as(const Tensor& x, int n) {
   T* values = x.as<T>();
@@ -83,7 +71,7 @@ ReduceOps::ReduceOps() : bf16_(half_ops<bf16>()), f16_(half_ops<f16>()) {}
 
 MPI_Op ReduceOps::of(ReduceOp op, Dtype dtype) const {
   const std::array<MPI_Op, 4> own = {MPI_SUM, MPI_PROD, MPI_MIN, MPI_MAX};
-  const std::size_t i = place_of(op);
+  const auto i = static_cast<std::size_t>(op == ReduceOp::avg ? ReduceOp::sum : op);
   switch (dtype) {
     case Dtype::bf16: return bf16_.at(i).get();
     case Dtype::f16: return f16_.at(i).get();

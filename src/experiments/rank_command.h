@@ -1,7 +1,6 @@
 #pragma once
 // The command of an experiment whose ranks measure independently, each on a device of its own.
 
-#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -16,8 +15,8 @@ namespace paceline {
 template <class Experiment, class C>
 class RankCommand final : public Command {
  public:
-  RankCommand(std::string name, Factors<C> factors, const Presets& presets)
-      : name_(std::move(name)), factors_(std::move(factors)), presets_(presets) {}
+  RankCommand(Factors<C> factors, const Presets& presets)
+      : factors_(std::move(factors)), presets_(presets) {}
 
   void declare(OptionParser& p) override {
     declare_run_options(p, run_);
@@ -46,7 +45,6 @@ class RankCommand final : public Command {
   static constexpr bool has_peak =
       std::is_constructible_v<Experiment, const FactorOptions<C>&, World&, Device&, double>;
 
-  std::string name_;
   FactorOptions<C> factors_;
   const Presets& presets_;
   double peak_tflops_ = 0;

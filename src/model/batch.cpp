@@ -134,13 +134,7 @@ Batch random_batch(const BatchShape& shape, std::uint64_t seed) {
   Random(seed, token_stream)
       .fill_integers(drawn, static_cast<std::int32_t>(shape.vocab),
                      static_cast<std::uint64_t>(shape.first_row * columns));
-  Batch batch;
-  for (std::int64_t row = 0; row < shape.rows; ++row) {
-    const auto first = drawn.begin() + row * columns;
-    batch.tokens.insert(batch.tokens.end(), first, first + shape.context);
-    batch.targets.insert(batch.targets.end(), first + 1, first + columns);
-  }
-  return batch;
+  return with_next_tokens(drawn, shape);
 }
 
 Batch load_batch(const std::filesystem::path& file, const BatchShape& shape,

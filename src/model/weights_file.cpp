@@ -15,28 +15,13 @@
 #include "core/error.h"
 #include "core/fnv1a.h"
 #include "core/hdf5.h"
+#include "core/host_floats.h"
 #include "core/random.h"
 #include "core/whole_file.h"
 
 namespace paceline {
 
 namespace {
-
-// Copies float values from the host to a tensor of the store, in the tensor's dtype.
-void upload(Device& device, const Tensor& to, std::span<const float> values) {
-  dispatch_floating(to.dtype, [&]<class T>() {
-    const std::vector<T> own(values.begin(), values.end());
-    device.to_device(to, own.data());
-  });
-}
-
-std::vector<float> download(Device& device, const Tensor& from) {
-  return dispatch_floating(from.dtype, [&]<class T>() {
-    std::vector<T> own(static_cast<std::size_t>(from.numel()));
-    device.to_host(own.data(), from);
-    return std::vector<float>(own.begin(), own.end());
-  });
-}
 
 template <class F>
 void for_each_view(const std::vector<ParameterEntry>& entries, F&& f) {
@@ -141,9 +126,9 @@ std::uint64_t load_weights(Device& device, Ops& ops, ParameterStore& store,
       const std::vector<float> values = group.dataset(view.name).read<float>();
       for (const float value : values) bits.add(std::bit_cast<std::uint32_t>(value));
       for_each_part(store, entry, view, [&](std::int64_t first, const Tensor& x) {
-        upload(device, x,
-               std::span(values).subspan(static_cast<std::size_t>(first),
-                                         static_cast<std::size_t>(x.numel())));
+        put_floats(device, x,
+                   std::span(values).subspan(static_cast<std::size_t>(first),
+                                             static_cast<std::size_t>(x.numel())));
       });
     });
   });
@@ -182,22 +167,22 @@ void Dump::check_writable(const std::filesystem::path& file, bool replace) {
 }
 
 void Dump::take_first_step(const StepState& state) {
-  first_logits_ = download(device_, logits_);
-  loss_ = download(device_, state.loss).front();
+  first_logits_ = get_floats(device_, logits_);
+  loss_ = get_floats(device_, state.loss).front();
   gradient_scale_ = static_cast<float>(state.get(device_, StepScalar::gradient_scale));
 }
 
 void Dump::add_gradients(const ParameterStore& store, const StoreRange& range,
                          const Tensor& values) {
   for_each_view(store.entries(), range, values, [&](const ParameterView& view, const Tensor& x) {
-    gradients_.push_back({view.name, view.shape, download(device_, x)});
+    gradients_.push_back({view.name, view.shape, get_floats(device_, x)});
     for (float& g : gradients_.back().values) g *= gradient_scale_;
   });
 }
 
 void Dump::add_weights(const ParameterStore& store, const StoreRange& range, const Tensor& values) {
   for_each_view(store.entries(), range, values, [&](const ParameterView& view, const Tensor& x) {
-    weights_.push_back({view.name, view.shape, download(device_, x)});
+    weights_.push_back({view.name, view.shape, get_floats(device_, x)});
   });
 }
 

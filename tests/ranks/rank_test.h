@@ -14,6 +14,7 @@
 #include "core/communicator.h"
 #include "core/device.h"
 #include "core/error.h"
+#include "core/host_floats.h"
 #include "core/world.h"
 #include "devices.h"
 #include "mpi/mpi_world.h"
@@ -31,16 +32,7 @@ struct Shared {
 };
 inline Shared shared;
 
-inline std::vector<float> floats_of(const Tensor& x) {
-  std::vector<float> values(static_cast<std::size_t>(x.numel()));
-  dispatch_floating(x.dtype, [&]<class T>() {
-    std::vector<T> own(values.size());
-    shared.device->to_host(own.data(), x);
-    std::transform(own.begin(), own.end(), values.begin(),
-                   [](T value) { return static_cast<float>(value); });
-  });
-  return values;
-}
+inline std::vector<float> floats_of(const Tensor& x) { return get_floats(*shared.device, x); }
 
 // Collective: values of the whole store, gathered from the ranks that keep them.
 inline std::vector<float> parameters_of(ParallelStrategy& strategy) {

@@ -252,20 +252,25 @@ CollectivesOptions with(const std::vector<std::pair<const char*, const char*>>& 
   return options;
 }
 
+using MakeCommunicator = std::function<std::unique_ptr<Communicator>(World&, Device&)>;
+
+std::vector<Backend> one_backend(BackendKind kind, int ranks, MakeCommunicator make) {
+  std::vector<Backend> backends(1);
+  backends[0].kind = kind;
+  backends[0].device = std::make_unique<CpuDevice>(std::size_t{1} << 26, 1);
+  backends[0].make_communicator = [&device = *backends[0].device, make](World& world) {
+    return make(world, device);
+  };
+  backends[0].ranks = ranks;
+  return backends;
+}
+
 // The records of an experiment whose one backend has one rank.
-template <class MakeCommunicator>
 std::vector<CaseRecord> records_of(const CollectivesOptions& options, BackendKind kind,
-                                   MakeCommunicator make_communicator) {
+                                   const MakeCommunicator& make) {
   std::vector<CaseRecord> records;
   ThreadWorld::run(1, [&](World& world) {
-    std::vector<Backend> backends(1);
-    backends[0].kind = kind;
-    backends[0].device = std::make_unique<CpuDevice>(std::size_t{1} << 26, 1);
-    backends[0].make_communicator = [&device = *backends[0].device, make_communicator](World&) {
-      return make_communicator(device);
-    };
-    backends[0].ranks = 1;
-    CollectivesExperiment experiment(options, world, std::move(backends));
+    CollectivesExperiment experiment(options, world, one_backend(kind, 1, make));
     Progress progress;
     for (std::size_t i = 0; i < experiment.cases().size(); ++i) {
       records.push_back(experiment.run(i, progress));
@@ -284,7 +289,7 @@ TEST(CollectivesExperiment, ATimeIsThatOfOneCall) {
   CallClock clock;
   const std::vector<CaseRecord> records = records_of(
       options, BackendKind::nccl,
-      [&](Device& device) { return std::make_unique<CountedCommunicator>(device, clock); });
+      [&](World&, Device& device) { return std::make_unique<CountedCommunicator>(device, clock); });
   ASSERT_EQ(records.size(), 3U);
   for (const CaseRecord& record : records) {
     SCOPED_TRACE(to_text(record.factors.at("cadence")));
@@ -302,9 +307,8 @@ TEST(CollectivesExperiment, TimesThatDoNotGrowWithTheBytesAreReported) {
       with({{"--backend", "mpi"}, {"--bytes", "1000,2000"}, {"--ranks", "2"}});
   options.fit = true;
   ThreadWorld::run(1, [&](World& world) {
-    std::vector<Backend> backends(1);
-    backends[0].ranks = 2;
-    const CollectivesExperiment experiment(options, world, std::move(backends));
+    const CollectivesExperiment experiment(options, world,
+                                           one_backend(BackendKind::mpi, 2, nullptr));
     const auto output = [&](double seconds) {
       std::vector<SummaryRow> rows;
       rows.push_back(
@@ -330,15 +334,12 @@ TEST(CollectivesExperiment, RanksBeyondThoseOfACaseMeasureNothing) {
                                            {"--steps", "2"}});
   std::array<int, 3> communicators{};
   ThreadWorld::run(3, [&](World& world) {
-    std::vector<Backend> backends(1);
-    backends[0].device = std::make_unique<CpuDevice>(std::size_t{1} << 26, 1);
-    backends[0].make_communicator = [&, &device = *backends[0].device](World& members) {
+    const auto make = [&](World& members, Device& device) {
       EXPECT_EQ(members.size(), 1);
       ++communicators.at(static_cast<std::size_t>(world.rank()));
       return std::make_unique<OneRankCommunicator>(device);
     };
-    backends[0].ranks = 3;
-    CollectivesExperiment experiment(options, world, std::move(backends));
+    CollectivesExperiment experiment(options, world, one_backend(BackendKind::mpi, 3, make));
     Progress progress;
     EXPECT_EQ(experiment.run(0, progress).status, Status::ok);
   });
@@ -348,9 +349,9 @@ TEST(CollectivesExperiment, RanksBeyondThoseOfACaseMeasureNothing) {
 TEST(CollectivesExperiment, AWrongResultIsAMismatch) {
   const CollectivesOptions options =
       with({{"--backend", "mpi"}, {"--bytes", "4000"}, {"--warmup", "0"}, {"--steps", "2"}});
-  const std::vector<CaseRecord> records = records_of(options, BackendKind::mpi, [](Device& device) {
-    return std::make_unique<WrongCommunicator>(device);
-  });
+  const std::vector<CaseRecord> records = records_of(
+      options, BackendKind::mpi,
+      [](World&, Device& device) { return std::make_unique<WrongCommunicator>(device); });
   ASSERT_EQ(records.size(), 1U);
   const CaseRecord& record = records.front();
   EXPECT_EQ(record.status, Status::mismatch);

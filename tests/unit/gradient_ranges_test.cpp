@@ -50,12 +50,6 @@ TEST(GradientRanges, TheLastEntryWaitsForNoOther) {
   EXPECT_EQ(ends(buckets({10}, 1e12)), (Ends{{0, 0}}));
 }
 
-// The course's ToyModel: fc3 1000 B, fc2 2000 B, fc1 400 B; 0.0016 MB gives three buckets.
-TEST(GradientRanges, OfTheCoursesToyModel) {
-  EXPECT_EQ(buckets({250, 500, 100}, 1600).size(), 3U);
-  EXPECT_EQ(buckets({250, 500, 100}, 1e4).size(), 2U);
-}
-
 TEST(GradientRanges, CoverEveryGradientOnceInOrder) {
   const ModelConfig config = model_of(enum_named<ModelSize>("tiny"));
   CpuDevice device(1 << 28, 1);

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <vector>
 
+#include "core/host_floats.h"
 #include "cpu/cpu_device.h"
 #include "model/transformer.h"
 #include "model/weights_file.h"
@@ -30,8 +31,7 @@ TEST(InitialWeights, AreNormalAndCutAtThreeDeviations) {
   for (const ParameterEntry& entry : store.entries()) {
     for (const ParameterView& view : entry.views) {
       const Tensor x = store.slice(store.parameters(), entry, view);
-      std::vector<float> w(static_cast<std::size_t>(x.numel()));
-      device.to_host(w.data(), x);
+      const std::vector<float> w = get_floats(device, x);
       if (view.shape.ndim() == 1) {
         EXPECT_EQ(std::count(w.begin(), w.end(), 1.0F), x.numel()) << view.name;
         continue;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/host_floats.h"
 #include "core/random.h"
 #include "cpu/cpu_device.h"
 #include "parallel/parallel_strategy.h"
@@ -53,8 +54,7 @@ class OptimizerInBackwardTest : public ::testing::Test {
       step(optimizer);
       device.synchronize();
     }
-    std::vector<float> all(static_cast<std::size_t>(store.size()));
-    device.to_host(all.data(), store.parameters());
+    const std::vector<float> all = get_floats(device, store.parameters());
     std::vector<float> weights;  // without padding
     for (const ParameterEntry& entry : store.entries()) {
       const auto from = all.begin() + entry.range().offset;
@@ -128,9 +128,7 @@ TEST_F(OptimizerInBackwardTest, AnUpdateThatIsTakenIsDoneOnce) {
   draw(store.gradients(), 1);
   state.reset(device, false, 0.01);
   const auto values = [this](const StoreRange& range) {
-    std::vector<float> host(static_cast<std::size_t>(range.length));
-    device.to_host(host.data(), store.parameters(range));
-    return host;
+    return get_floats(device, store.parameters(range));
   };
   const std::vector<float> first_before = values(first);
   const std::vector<float> second_before = values(second);

@@ -146,14 +146,6 @@ TEST_F(ParameterStoreTest, WithoutMixedPrecisionGemmsReadTheMasters) {
   EXPECT_TRUE(store.copy().empty());
 }
 
-TEST_F(ParameterStoreTest, TheLedgerHasBytesByKind) {
-  ParameterStore store(device, precision_named("bf16"), two_entries());
-  store.allocate_gradients();
-  const auto n = static_cast<std::size_t>(store.size());
-  EXPECT_EQ(device.ledger().bytes(MemoryKind::parameter), n * (4 + 2));
-  EXPECT_EQ(device.ledger().bytes(MemoryKind::gradient), n * 4);
-}
-
 // Gradients in the order in which backward writes them: each overwrites only gradients up to
 // overwritten_by(), never later ones.
 TEST_F(ParameterStoreTest, RecycledGradientsOverwriteOnlyWhatTheyName) {

@@ -16,6 +16,17 @@ namespace {
 class TokenFileTest : public testing::Test {
  protected:
   [[nodiscard]] std::filesystem::path path() const { return temp_.path() / "tokens"; }
+  // Matrices [5, 4] whose elements [r, c] are 10 r + c in tokens and 500 more in targets.
+  void write_hdf5(bool with_targets) const {
+    const hdf5::File file = hdf5::File::in_memory();
+    for (const auto& [name, first] : {std::pair("tokens", 0), std::pair("targets", 500)}) {
+      std::vector<std::int64_t> values;
+      for (std::int64_t i = 0; i < 20; ++i) values.push_back(first + 10 * (i / 4) + i % 4);
+      if (first > 0 && !with_targets) continue;
+      file.write(name, std::span<const std::int64_t>(values), {5, 4});
+    }
+    std::ofstream(path(), std::ios::binary) << file.image();
+  }
 
  private:
   TempFolder temp_;
@@ -36,25 +47,8 @@ TEST_F(TokenFileTest, AFlatFileFromTheFirstRowOn) {
   EXPECT_EQ(batch.targets, (std::vector<std::int32_t>{107, 108, 109, 110, 111, 112}));
 }
 
-using Matrices = std::vector<std::pair<const char*, std::int64_t>>;  // name, first value
-
-// Writes matrices whose element [r, c] is first + 10 r + c.
-void write_hdf5(const std::filesystem::path& path, const Matrices& matrices) {
-  constexpr std::int64_t rows = 5;
-  constexpr std::int64_t columns = 4;
-  const hdf5::File file = hdf5::File::in_memory();
-  for (const auto& [name, first] : matrices) {
-    std::vector<std::int64_t> values;
-    for (std::int64_t i = 0; i < rows * columns; ++i) {
-      values.push_back(first + 10 * (i / columns) + i % columns);
-    }
-    file.write(name, std::span<const std::int64_t>(values), {rows, columns});
-  }
-  std::ofstream(path, std::ios::binary) << file.image();
-}
-
 TEST_F(TokenFileTest, AnHdf5FileFromTheFirstRowOn) {
-  write_hdf5(path(), {{"tokens", 0}});
+  write_hdf5(false);
   const Batch batch = load_batch(path(), two_rows);
   EXPECT_EQ(batch.tokens, (std::vector<std::int32_t>{20, 21, 22, 30, 31, 32}));
   EXPECT_EQ(batch.targets, (std::vector<std::int32_t>{21, 22, 23, 31, 32, 33}));
@@ -70,7 +64,7 @@ std::string tokens_refusal(const std::filesystem::path& file, const BatchShape& 
 }
 
 TEST_F(TokenFileTest, TheLastPositionOfAnHdf5RowHasNoTarget) {
-  write_hdf5(path(), {{"tokens", 0}});
+  write_hdf5(false);
   BatchShape whole = two_rows;
   whole.context = 4;
   const Batch batch = load_batch(path(), whole);
@@ -82,7 +76,7 @@ TEST_F(TokenFileTest, TheLastPositionOfAnHdf5RowHasNoTarget) {
 }
 
 TEST_F(TokenFileTest, ABadIdIsNamedWithItsPlace) {
-  write_hdf5(path(), {{"tokens", 0}, {"targets", 500}});
+  write_hdf5(true);
   BatchShape few = two_rows;
   few.vocab = 531;
   EXPECT_NE(tokens_refusal(path(), few).find("holds 531 as targets[3, 1]"), std::string::npos)
@@ -98,7 +92,7 @@ TEST_F(TokenFileTest, AFlatFileOfHalfATokenIsRefused) {
 }
 
 TEST_F(TokenFileTest, AnHdf5FileWithTargets) {
-  write_hdf5(path(), {{"tokens", 0}, {"targets", 500}});
+  write_hdf5(true);
   const Batch batch = load_batch(path(), two_rows);
   EXPECT_EQ(batch.tokens, (std::vector<std::int32_t>{20, 21, 22, 30, 31, 32}));
   EXPECT_EQ(batch.targets, (std::vector<std::int32_t>{520, 521, 522, 530, 531, 532}));

@@ -216,22 +216,4 @@ std::vector<OutputError> attention_errors(const AttentionInputs& inputs,
   return errors;
 }
 
-void put_floats(Device& device, const Tensor& to, const std::vector<float>& from) {
-  dispatch_floating(to.dtype, [&]<class T>() {
-    std::vector<T> host(from.size());
-    for (std::size_t i = 0; i < host.size(); ++i) host[i] = static_cast<T>(from[i]);
-    device.to_device(to, host.data());
-  });
-}
-
-std::vector<float> get_floats(Device& device, const Tensor& from) {
-  std::vector<float> values(static_cast<std::size_t>(from.numel()));
-  dispatch_floating(from.dtype, [&]<class T>() {
-    std::vector<T> host(values.size());
-    device.to_host(host.data(), from);
-    for (std::size_t i = 0; i < host.size(); ++i) values[i] = static_cast<float>(host[i]);
-  });
-  return values;
-}
-
 }  // namespace paceline

@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "core/device.h"
 #include "core/ops.h"
 
 namespace paceline {
@@ -55,9 +54,5 @@ struct OutputError {
                                                         const std::vector<std::int64_t>& rows,
                                                         const AttentionResults& got,
                                                         const OpsConfig& config);
-
-// Copies between host floats and a device tensor of any floating-point dtype, with conversion.
-void put_floats(Device& device, const Tensor& to, const std::vector<float>& from);
-[[nodiscard]] std::vector<float> get_floats(Device& device, const Tensor& from);
 
 }  // namespace paceline

@@ -4,8 +4,8 @@
 namespace paceline {
 
 std::unique_ptr<Command> attention_command() {
-  return std::make_unique<RankCommand<AttentionExperiment, AttentionCase>>(
-      "attention", attention_case_factors(), attention_presets());
+  return std::make_unique<RankCommand<AttentionExperiment, AttentionCase>>(attention_case_factors(),
+                                                                           attention_presets());
 }
 
 }  // namespace paceline

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <utility>
 
+#include "core/host_floats.h"
 #include "harness/case_run.h"
 
 namespace paceline {

@@ -49,14 +49,6 @@ class CollectivesExperiment final : public ExperimentOf<CollectiveCase> {
   [[nodiscard]] CaseRecord measure(const CollectiveCase& c, Progress& progress) override;
 
   [[nodiscard]] const Backend& backend_of(const CollectiveCase& c) const;
-  // Whether a case has this property.
-  template <class Property>
-  [[nodiscard]] bool any_case(const Property& property) const {
-    for (std::size_t i = 0; i < case_count(); ++i) {
-      if (property(case_at(i))) return true;
-    }
-    return false;
-  }
   // Throws UsageError if the sweep over --bytes that `c` is part of cannot be fitted.
   void check_fit(const CollectiveCase& c) const;
   // Collective over all ranks.

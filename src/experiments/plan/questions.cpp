@@ -15,7 +15,7 @@
 #include "experiments/plan/device_memory.h"
 #include "experiments/plan/plan_report.h"
 #include "experiments/plan/step_time.h"
-#include "experiments/training/bucket_prediction.h"
+#include "experiments/training/sweep_tables.h"
 
 namespace paceline {
 

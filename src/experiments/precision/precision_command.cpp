@@ -4,8 +4,8 @@
 namespace paceline {
 
 std::unique_ptr<Command> precision_command() {
-  return std::make_unique<RankCommand<PrecisionExperiment, PrecisionCase>>(
-      "precision", precision_case_factors(), precision_presets());
+  return std::make_unique<RankCommand<PrecisionExperiment, PrecisionCase>>(precision_case_factors(),
+                                                                           precision_presets());
 }
 
 }  // namespace paceline

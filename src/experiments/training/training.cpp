@@ -6,8 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "experiments/training/bucket_prediction.h"
-#include "experiments/training/recompute_choice.h"
+#include "experiments/training/sweep_tables.h"
 #include "experiments/training/training_run.h"
 #include "harness/profile_tables.h"
 #include "measure/statistics.h"
@@ -181,26 +180,18 @@ void TrainingExperiment::after_saved() {
 }
 
 std::vector<Table> TrainingExperiment::closing_tables(const std::vector<SummaryRow>& rows) const {
-  std::vector<MeasuredRecompute> recomputed;
-  std::vector<MeasuredBuckets> buckets;
+  std::vector<MeasuredCase> measured;
   for (const SummaryRow& row : rows) {
-    const TrainingCase& c = case_at(row.index);
     if (value_in<std::string>(row.columns, "status") != "ok") continue;
-    recomputed.push_back({.factors = c,
-                          .peak = value_in<double>(row.columns, "peak_bytes"),
-                          .step = value_in<double>(row.columns, "step_median_s")});
-    if (options_.predict.empty() || c.strategy != Strategy::bucketed) continue;
-    buckets.push_back({.factors = c,
-                       .name = value_in<std::string>(row.columns, "case"),
-                       .link = read_link(options_.predict, *data_parallel_.communicator, c),
-                       .calls = value_in<double>(row.columns, "communication_calls"),
-                       .bytes = value_in<double>(row.columns, "message_bytes"),
-                       .exposed = value_in<double>(row.columns, "communication_exposed_median_s"),
-                       .step = value_in<double>(row.columns, "step_median_s")});
+    measured.push_back({&case_at(row.index), &row.columns});
   }
-  std::vector<Table> tables = prediction_tables(buckets);
-  for (Table& table : recompute_tables(options_.factors.factors(), recomputed))
+  std::vector<Table> tables;
+  if (!options_.predict.empty()) {
+    tables = prediction_tables(options_.predict, *data_parallel_.communicator, measured);
+  }
+  for (Table& table : recompute_tables(options_.factors.factors(), measured)) {
     tables.push_back(std::move(table));
+  }
   return tables;
 }
 

@@ -54,7 +54,6 @@ class TrainingExperiment final : public ExperimentOf<TrainingCase> {
   [[nodiscard]] std::size_t device_memory(const TrainingCase& /*c*/) const override {
     return device_.info().memory_bytes;
   }
-  void check_tokens(const TrainingCase& c) const;
   void check_dump() const;
   void check_inputs(const TrainingCase& c) const;
   void check_exchange(const TrainingCase& c) const;

@@ -9,7 +9,7 @@
 
 #include "core/utf8.h"
 #include "core/whole_file.h"
-#include "experiments/training/bucket_prediction.h"
+#include "experiments/training/sweep_tables.h"
 #include "experiments/training/training.h"
 
 namespace paceline {
@@ -44,14 +44,11 @@ void TrainingExperiment::check(const TrainingCase& c) const {
         "--precision fp16");
   }
   if (c.weights != "random") check_weights_file(c.weights, c.model());
-  check_tokens(c);
+  if (c.tokens != "random") {
+    (void)c.rows(data_parallel_.world.rank() * c.batch_size, c.batch_size);
+  }
   check_dump();
   if (options_.kind != TrainingKind::model) check_exchange(c);
-}
-
-void TrainingExperiment::check_tokens(const TrainingCase& c) const {
-  if (c.tokens == "random") return;
-  (void)c.rows(data_parallel_.world.rank() * c.batch_size, c.batch_size);
 }
 
 void TrainingExperiment::check_dump() const {

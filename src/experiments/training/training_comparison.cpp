@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
-
-#include "core/error.h"
+#include <utility>
 
 namespace paceline {
 
@@ -16,14 +16,20 @@ constexpr double rtol = 1e-5;
 constexpr double atol = 1e-6;
 constexpr double noise_factor = 8;
 
-bool all_finite(const Snapshot& snapshot) {
-  return std::all_of(snapshot.begin(), snapshot.end(), [](const NamedValues& tensor) {
-    return std::all_of(tensor.values.begin(), tensor.values.end(),
-                       [](float x) { return std::isfinite(x); });
-  });
-}
+// The columns of the errors.
+constexpr std::array<std::pair<const char*, double TensorErrors::*>, 4> columns = {
+    {{"gradient_error", &TensorErrors::gradient},
+     {"sgd_error", &TensorErrors::sgd},
+     {"adamw_error", &TensorErrors::adamw},
+     {"adamw_distance", &TensorErrors::adamw_distance}}};
 
-bool all_finite(const Trained& run) { return all_finite(run.gradients) && all_finite(run.weights); }
+bool all_finite(const Trained& run) {
+  const auto is_finite = [](const NamedValues& tensor) {
+    return std::ranges::all_of(tensor.values, [](float x) { return std::isfinite(x); });
+  };
+  return std::ranges::all_of(run.gradients, is_finite) &&
+         std::ranges::all_of(run.weights, is_finite);
+}
 
 // The largest of_element(a[i], b[i]); infinite if one is NaN.
 template <class F>
@@ -59,11 +65,6 @@ double distance(const std::vector<float>& a, const std::vector<float>& b) {
 // error / allowed. If the single-process runs are equal, allowed is 0 and any error fails.
 double over(double error, double allowed) { return error <= 0 ? 0 : error / allowed; }
 
-template <class F>
-bool all_of(const std::vector<TensorErrors>& tensors, F is_allowed) {
-  return std::all_of(tensors.begin(), tensors.end(), is_allowed);
-}
-
 bool sgd_is_allowed(const TensorErrors& t) { return t.sgd <= 1; }
 bool adamw_is_allowed(const TensorErrors& t) { return t.gradient <= 1 && t.adamw <= 1; }
 
@@ -84,7 +85,6 @@ void Noise::add(const Trained& run, const Trained& first) {
 }
 
 void TrainingComparison::begin(const Trained& single, const Noise& noise) {
-  if (noise.tensors().empty()) throw InternalError("the noise needs two single-process runs");
   diverged_ = diverged_ || !all_finite(single) || !noise.is_finite();
   tensors_.resize(single.weights.size());
 }
@@ -100,7 +100,7 @@ bool TrainingComparison::compare_sgd(const Trained& parallel, const Trained& sin
       return std::abs(a - b) / std::max(atol + rtol * std::abs(b), allowed);
     });
   }
-  return all_of(tensors_, sgd_is_allowed);
+  return std::ranges::all_of(tensors_, sgd_is_allowed);
 }
 
 bool TrainingComparison::compare_adamw(const Trained& parallel, const Trained& single,
@@ -117,12 +117,13 @@ bool TrainingComparison::compare_adamw(const Trained& parallel, const Trained& s
     errors.adamw_distance = distance(parallel.weights[t].values, single.weights[t].values);
     errors.adamw = over(errors.adamw_distance, noise_factor * noise.tensors()[t].distance);
   }
-  return all_of(tensors_, adamw_is_allowed);
+  return std::ranges::all_of(tensors_, adamw_is_allowed);
 }
 
 Status TrainingComparison::status() const {
   if (diverged_) return Status::diverged;
-  const bool fails = !all_of(tensors_, sgd_is_allowed) || !all_of(tensors_, adamw_is_allowed);
+  const bool fails = !std::ranges::all_of(tensors_, sgd_is_allowed) ||
+                     !std::ranges::all_of(tensors_, adamw_is_allowed);
   return fails || ranks_differ_ ? Status::mismatch : Status::ok;
 }
 
@@ -130,37 +131,31 @@ std::string TrainingComparison::reason() const {
   if (diverged_) {
     return "--verify: single-process training is not finite; lower --lr or check --load-weights";
   }
-  const auto worst = [&](const char* what, double TensorErrors::*error) {
-    const auto it = std::max_element(
-        tensors_.begin(), tensors_.end(),
-        [&](const TensorErrors& a, const TensorErrors& b) { return a.*error < b.*error; });
-    return fmt::format("{} {:.3g} ({})", what, (*it).*error, it->name);
+  const auto text = [&](const char* what, double TensorErrors::*error) {
+    const TensorErrors& tensor = worst(error);
+    return fmt::format("{} {:.3g} ({})", what, tensor.*error, tensor.name);
   };
   return fmt::format(
       "--verify: {}largest error over the allowed error: {}, {}, {}",
-      ranks_differ_ ? "ranks differ in bits; " : "", worst("gradients", &TensorErrors::gradient),
-      worst("weights after SGD", &TensorErrors::sgd), worst("after AdamW", &TensorErrors::adamw));
+      ranks_differ_ ? "ranks differ in bits; " : "", text("gradients", &TensorErrors::gradient),
+      text("weights after SGD", &TensorErrors::sgd), text("after AdamW", &TensorErrors::adamw));
+}
+
+const TensorErrors& TrainingComparison::worst(double TensorErrors::*error) const {
+  return *std::ranges::max_element(tensors_, {}, error);
 }
 
 void TrainingComparison::add_to(CaseRecord& record) const {
   TableRows check("check");
-  TensorErrors most;
   for (const TensorErrors& t : tensors_) {
-    check.add({{"tensor", t.name},
-               {"gradient_error", t.gradient},
-               {"sgd_error", t.sgd},
-               {"adamw_error", t.adamw},
-               {"adamw_distance", t.adamw_distance}});
-    most.gradient = std::max(most.gradient, t.gradient);
-    most.sgd = std::max(most.sgd, t.sgd);
-    most.adamw = std::max(most.adamw, t.adamw);
-    most.adamw_distance = std::max(most.adamw_distance, t.adamw_distance);
+    Row row = {{"tensor", t.name}};
+    for (const auto& [name, error] : columns) row.push_back({name, t.*error});
+    check.add(row);
   }
   record.tables.push_back(check.take());
-  record.add("verify_gradient_error", most.gradient);
-  record.add("verify_sgd_error", most.sgd);
-  record.add("verify_adamw_error", most.adamw);
-  record.add("verify_adamw_distance", most.adamw_distance);
+  for (const auto& [name, error] : columns) {
+    record.add(fmt::format("verify_{}", name), worst(error).*error);
+  }
 }
 
 }  // namespace paceline

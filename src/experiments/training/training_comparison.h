@@ -56,8 +56,8 @@ class Noise {
 // gradient is near zero, SGD where its step is too long. The allowed error is therefore a multiple
 // of the noise of single-process training.
 //
-// Both comparisons may be repeated with more noise, and return whether every error is allowed. They
-// throw InternalError without noise.
+// Both comparisons may be repeated with more noise, and return whether every error is allowed. The
+// noise is that of at least one further run.
 class TrainingComparison {
  public:
   // Weights: |a - b| <= atol + rtol |b|, or 8 times the noise where that is more.
@@ -77,6 +77,8 @@ class TrainingComparison {
 
  private:
   void begin(const Trained& single, const Noise& noise);
+  // The tensor with the largest error.
+  [[nodiscard]] const TensorErrors& worst(double TensorErrors::*error) const;
 
   std::vector<TensorErrors> tensors_;
   bool ranks_differ_ = false;

@@ -9,10 +9,44 @@
 #include "core/error.h"
 #include "core/product_tuning.h"
 #include "experiments/training/communication_record.h"
-#include "experiments/training/products_record.h"
 #include "harness/gather.h"
 
 namespace paceline {
+
+namespace {
+
+Row row_of(const TunedProduct& p) {
+  constexpr double tera = 1e12;
+  return {{"m", p.m},
+          {"n", p.n},
+          {"k", p.k},
+          {"batch", p.batch},
+          {"dtypes", p.dtypes},
+          {"transposed", p.transposed},
+          {"adds", p.adds},
+          {"multiprocessors", std::int64_t{p.multiprocessors}},
+          {"algorithm", p.algorithm},
+          {"source", p.source},
+          {"candidates", std::int64_t{p.candidates}},
+          {"first", p.first_seconds},
+          {"chosen", p.seconds},
+          {"tflops_per_s", p.flops() / p.seconds / tera}};
+}
+
+// Collective. If GEMM algorithms were tuned by timing them: records a table of rank 0's GEMMs, and
+// the seconds that tuning took on the slowest rank.
+void add_products(CaseRecord& record, World& world, TrainingStep& step) {
+  const ProductTuning* tuning = step.ops().product_tuning();
+  if (tuning == nullptr) return;
+  const double slowest = world.max(tuning->seconds());
+  if (world.rank() != 0) return;
+  TableRows products("products");
+  for (const TunedProduct& product : tuning->products()) products.add(row_of(product));
+  if (!products.empty()) record.tables.push_back(products.take());
+  record.add("tuning_s", slowest);
+}
+
+}  // namespace
 
 StoreLayout store_layout(const TrainingCase& c, Communicator* communicator) {
   StoreLayout layout;
@@ -104,8 +138,7 @@ void TrainingRun::start() {
 }
 
 void TrainingRun::capture() {
-  std::optional<WatchdogScope> watchdog_scope;
-  if (communicator_) watchdog_scope.emplace(world_.watchdog(), "capturing a step");
+  const WatchdogScope watchdog_scope(world_.watchdog(), "capturing a step");
   runner_->capture();
 }
 
@@ -142,14 +175,12 @@ PhaseSeconds TrainingRun::repetition() {
 }
 
 PhaseSeconds TrainingRun::run_step(bool replays) {
-  std::optional<WatchdogScope> watchdog_scope;
-  if (communicator_) watchdog_scope.emplace(world_.watchdog(), "a step");
+  const WatchdogScope watchdog_scope(world_.watchdog(), "a step");
   return replays ? runner_->replay() : runner_->run();
 }
 
 void TrainingRun::dump_first_step(Dump* dump) {
-  std::optional<WatchdogScope> watchdog_scope;
-  if (communicator_) watchdog_scope.emplace(world_.watchdog(), "gathering for --dump");
+  const WatchdogScope watchdog_scope(world_.watchdog(), "gathering for --dump");
   if (dump != nullptr) dump->take_first_step(step_->state());
   if (case_.mode < Mode::forward_backward) return;
   const ParameterStore& store = step_->model().store();
@@ -159,8 +190,7 @@ void TrainingRun::dump_first_step(Dump* dump) {
 }
 
 void TrainingRun::dump_weights(Dump* dump) {
-  std::optional<WatchdogScope> watchdog_scope;
-  if (communicator_) watchdog_scope.emplace(world_.watchdog(), "gathering for --dump");
+  const WatchdogScope watchdog_scope(world_.watchdog(), "gathering for --dump");
   const ParameterStore& store = step_->model().store();
   step_->strategy().visit_parameters([&](const StoreRange& range, const Tensor& values) {
     if (dump != nullptr) dump->add_weights(store, range, values);
@@ -174,7 +204,11 @@ void TrainingRun::add_to(CaseRecord& record) {
   add_values(record);
   add_communication(record, world_, case_, *runner_, *step_);
   add_products(record, world_, *step_);
-  take_memory();
+  memory_.marks = runner_->marks();
+  memory_.kept = runner_->kept();
+  memory_.largest = device_.ledger().largest(16);
+  memory_.peak_bytes = device_.ledger().peak();
+  memory_.counts.push_back(count_memory(device_, "at the end"));
   if (dump_ != nullptr) dump_weights(*dump_ ? &**dump_ : nullptr);
   if (case_.memory_timeline) {
     device_.ledger().start_recording();
@@ -209,23 +243,13 @@ void TrainingRun::add_repetitions(CaseRecord& record, std::size_t begin, std::si
       {warning::skipped_steps, fmt::format("{} of {} steps were skipped", skipped, count)});
 }
 
-void TrainingRun::take_memory() {
-  const MemoryLedger& ledger = device_.ledger();
-  memory_.marks = runner_->marks();
-  memory_.kept = runner_->kept();
-  memory_.largest = ledger.largest(16);
-  memory_.peak_bytes = ledger.peak();
-  memory_.counts.push_back(count_memory(device_, "at the end"));
-}
-
 // Records the number of kernels of a step and the host's launch time. Called last, since it
 // captures an eager step to count its kernels; the capture is collective.
 void TrainingRun::add_launches(CaseRecord& record) const {
   if (device_.info().kind != DeviceKind::cuda) return;
   GraphNodes nodes;
   {
-    std::optional<WatchdogScope> watchdog_scope;
-    if (communicator_) watchdog_scope.emplace(world_.watchdog(), "capturing a step");
+    const WatchdogScope watchdog_scope(world_.watchdog(), "capturing a step");
     try {
       nodes = runner_->nodes();
     } catch (const Error&) {  // the case is recorded without the counts

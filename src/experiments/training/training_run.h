@@ -53,7 +53,6 @@ class TrainingRun final : public CaseRun {
   // Collective. Gathers the values of --dump on rank 0. dump: null on the other ranks.
   void dump_first_step(Dump* dump);
   void dump_weights(Dump* dump);
-  void take_memory();
   void add_values(CaseRecord& record) const;
   void add_launches(CaseRecord& record) const;
 

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "core/fnv1a.h"
+#include "core/host_floats.h"
 #include "core/random.h"
 #include "experiments/training/training_comparison.h"
 #include "experiments/training/training_run.h"
@@ -61,12 +62,11 @@ class Trainer {
   void perturb_weights(std::size_t run) {
     constexpr std::uint64_t stream = 1ULL << 41U;  // weights and tokens use other streams
     const Tensor& flat = step_.model().store().parameters();
-    std::vector<float> weights(static_cast<std::size_t>(flat.numel()));
-    device_.to_host(weights.data(), flat);
+    std::vector<float> weights = get_floats(device_, flat);
     Random(0, stream + run).for_each(0, weights.size(), [&](std::uint64_t i, double u) {
       weights[i] = std::nextafter(weights[i], u < 0.5 ? -HUGE_VALF : HUGE_VALF);
     });
-    device_.to_device(flat, weights.data());
+    put_floats(device_, flat, weights);
   }
 
   // Runs a separate step for the gradients. A visit may complete gradients that the strategy itself
@@ -99,9 +99,7 @@ class Trainer {
     return [&, this](const StoreRange& range, const Tensor& values) {
       for_each_view(step_.model().store().entries(), range, values,
                     [&](const ParameterView& view, const Tensor& x) {
-                      const auto n = static_cast<std::size_t>(x.numel());
-                      tensors.push_back({view.name, std::vector<float>(n)});
-                      device_.to_host(tensors.back().values.data(), x);
+                      tensors.push_back({view.name, get_floats(device_, x)});
                     });
     };
   }
