@@ -26,7 +26,7 @@ class RankCommand final : public Command {
     p.presets(presets_, {});
   }
   void check(const OptionParser& p) override {
-    check_run_options(run_, p);
+    check_run_options(run_);
     factors_.finish(p);
   }
   [[nodiscard]] bool needs_mpi() const override { return false; }

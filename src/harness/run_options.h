@@ -39,13 +39,11 @@ void declare_launch_options(OptionParser& p, RunOptions& run);
 // --peak-tflops; 0: not given.
 void declare_peak(OptionParser& p, double& tflops);
 // Throws UsageError for options that cannot be combined.
-void check_run_options(const RunOptions& run, const OptionParser& p);
+void check_run_options(const RunOptions& run);
 // Throws UsageError if the file of the option `output` is that of the option `input`, which it
 // would replace. Options that are not given have no file: "".
 void refuse_same_file(std::string_view output, const std::string& path, std::string_view input,
                       const std::string& file);
-// The same for --config.
-void refuse_config_as(const std::string& output, const OptionParser& p);
 
 // The state of the last-level cache before each repetition.
 enum class CacheState : std::uint8_t { cold, warm };

@@ -237,18 +237,9 @@ def test_ranges_expand_to_lists(paceline):
 
 
 USES = [
-    ("model",),
-    ("attention",),
-    ("ddp",),
-    ("zero",),
-    ("collectives",),
-    ("precision",),
+    *((name,) for name in ("model", "attention", "ddp", "zero", "collectives", "precision")),
     (
-        "model",
-        "--context",
-        "8..64*2,100",
-        "--lr",
-        "1e-2",
+        *("model", "--context", "8..64*2,100", "--lr", "1e-2"),
         "--memory-timeline",
         "--output",
         "a b.h5",

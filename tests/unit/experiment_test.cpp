@@ -93,16 +93,8 @@ std::vector<std::vector<CaseRecord>> run(int ranks, const MakeExperiment& make_e
 TrainingOptions small_model(TrainingKind kind = TrainingKind::model) {
   TrainingOptions options(kind);
   for (const auto& [option, value] :
-       std::vector<std::pair<const char*, const char*>>{{"--size", "custom"},
-                                                        {"--d-model", "16"},
-                                                        {"--d-ff", "32"},
-                                                        {"--layers", "2"},
-                                                        {"--heads", "2"},
-                                                        {"--vocab", "31"},
-                                                        {"--context", "8"},
-                                                        {"--batch-size", "3"},
-                                                        {"--warmup", "0"},
-                                                        {"--steps", "1"}}) {
+       options_of_preset("--size custom --d-model 16 --d-ff 32 --layers 2 --heads 2 --vocab 31 "
+                         "--context 8 --batch-size 3 --warmup 0 --steps 1")) {
     options.factors.replace(option, value);
   }
   return options;
@@ -363,14 +355,8 @@ TEST(ModelExperimentTest, CasesWithoutKernelsAreSkippedUnlessAllAre) {
 FactorOptions<AttentionCase> small_attention() {
   FactorOptions<AttentionCase> options(attention_case_factors());
   for (const auto& [option, value] :
-       std::vector<std::pair<const char*, const char*>>{{"--attention", "naive"},
-                                                        {"--context", "16"},
-                                                        {"--head-dim", "8"},
-                                                        {"--batch-size", "2"},
-                                                        {"--heads", "3"},
-                                                        {"--cache", "warm"},
-                                                        {"--warmup", "0"},
-                                                        {"--steps", "1"}}) {
+       options_of_preset("--attention naive --context 16 --head-dim 8 --batch-size 2 --heads 3 "
+                         "--cache warm --warmup 0 --steps 1")) {
     options.replace(option, value);
   }
   return options;

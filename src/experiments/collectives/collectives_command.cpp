@@ -19,7 +19,7 @@ class CollectivesCommand final : public Command {
     p.presets(collective_presets(), {});
   }
   void check(const OptionParser& p) override {
-    check_run_options(run_, p);
+    check_run_options(run_);
     options_.factors.finish(p);
     options_.all_backends = !p.given("--backend");
     const auto named = [&](BackendKind kind) {
