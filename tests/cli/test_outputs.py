@@ -71,13 +71,6 @@ def test_a_file_to_read_is_not_replaced(paceline, tmp_path, output, option, file
         assert (tmp_path / file).read_bytes() == before
 
 
-def test_the_dump_is_not_the_output_that_a_link_leads_to(paceline, tmp_path):
-    (tmp_path / "link.h5").symlink_to("out.h5")
-    done = paceline(*TINY, "--dump", "link.h5", "--output", "out.h5")
-    assert done.code == 2
-    assert "--dump: is the same file as --output" in done.message
-
-
 def test_weights_may_be_dumped_to_where_they_came_from(paceline):
     assert paceline(*TINY, "--output", "r.h5", "--dump", "w.h5").code == 0
     args = ("--load-weights", "w.h5", "--dump", "w.h5", "--force")

@@ -278,10 +278,17 @@ std::vector<std::string> said_before(const ExperimentOf<C>& experiment) {
   return said;
 }
 
-const std::vector<std::string> only_the_last_runs = {"skipped: no kernels", "skipped: no kernels",
-                                                     ""};
-
-void expect_only_the_last_measured(const std::vector<CaseRecord>& records) {
+// Of three cases only the last has kernels on a DeviceOfWideHeads: it alone is measured.
+template <class MakeExperiment>
+void expect_only_the_last_runs(const MakeExperiment& make_experiment) {
+  const auto make = [&](World& world, Device& device) {
+    auto experiment = make_experiment(world, device);
+    EXPECT_EQ(said_before(*experiment),
+              (std::vector<std::string>{"skipped: no kernels", "skipped: no kernels", ""}));
+    return experiment;
+  };
+  const std::vector<CaseRecord> records =
+      run(2, make, [](int) { return std::make_unique<DeviceOfWideHeads>(); })[0];
   ASSERT_EQ(records.size(), 3U);
   for (std::size_t i = 0; i < 2; ++i) {
     EXPECT_EQ(records[i].status, Status::skipped);
@@ -289,6 +296,14 @@ void expect_only_the_last_measured(const std::vector<CaseRecord>& records) {
     EXPECT_TRUE(records[i].samples.empty());
   }
   EXPECT_EQ(records[2].status, Status::ok);
+}
+
+template <class MakeExperiment>
+void expect_refusal_of_all(const MakeExperiment& make_experiment) {
+  DeviceOfWideHeads device;
+  ThreadWorld::run(1, [&](World& world) {
+    EXPECT_THROW((void)said_before(*make_experiment(world, device)), EnvironmentError);
+  });
 }
 
 // Counts the models that are made.
@@ -336,20 +351,9 @@ TEST(ModelExperimentTest, CasesWithoutKernelsAreSkippedUnlessAllAre) {
     return std::make_unique<TrainingExperiment>(options, run_options, world, device,
                                                 ProcessGroup{world});
   };
-  const auto records = run(
-      2,
-      [&](World& world, Device& device) {
-        auto experiment = make(world, device);
-        EXPECT_EQ(said_before(*experiment), only_the_last_runs);
-        return experiment;
-      },
-      [](int) { return std::make_unique<DeviceOfWideHeads>(); });
-  expect_only_the_last_measured(records[0]);
+  expect_only_the_last_runs(make);
   options.factors.replace("--attention", "flash");
-  DeviceOfWideHeads device;
-  ThreadWorld::run(1, [&](World& world) {
-    EXPECT_THROW((void)said_before(*make(world, device)), EnvironmentError);
-  });
+  expect_refusal_of_all(make);
 }
 
 FactorOptions<AttentionCase> small_attention() {
@@ -369,20 +373,9 @@ TEST(AttentionExperimentTest, CasesWithoutKernelsAreSkippedUnlessAllAre) {
   const auto make = [&](World& world, Device& device) {
     return std::make_unique<AttentionExperiment>(options, world, device);
   };
-  const auto records = run(
-      2,
-      [&](World& world, Device& device) {
-        auto experiment = make(world, device);
-        EXPECT_EQ(said_before(*experiment), only_the_last_runs);
-        return experiment;
-      },
-      [](int) { return std::make_unique<DeviceOfWideHeads>(); });
-  expect_only_the_last_measured(records[0]);
+  expect_only_the_last_runs(make);
   options.replace("--head-dim", "8,24");
-  DeviceOfWideHeads device;
-  ThreadWorld::run(1, [&](World& world) {
-    EXPECT_THROW((void)said_before(*make(world, device)), EnvironmentError);
-  });
+  expect_refusal_of_all(make);
 }
 
 TEST(AttentionExperimentTest, TheFloorIsThatOfTheSlowestRank) {
