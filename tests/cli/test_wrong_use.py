@@ -175,9 +175,10 @@ def test_wrong_use_found_with_all_ranks_is_reported_once(paceline, tmp_path):
 @pytest.mark.parametrize("ranks", [0, 2])
 def test_no_gpu_exits_with_3(paceline, tmp_path, ranks):
     args = ("model", "--size", "tiny", "--device", "cuda", *ONCE)
-    done = paceline(*args, ranks=ranks, env={"CUDA_VISIBLE_DEVICES": ""})
+    done = paceline(*args, ranks=ranks, env={"CUDA_VISIBLE_DEVICES": "9"})
     assert done.code == 3
-    assert "--device" in done.message
+    assert done.message.startswith("paceline: --device: rank 0: ")
+    assert ", with CUDA_VISIBLE_DEVICES=9; " in done.message
     assert list(tmp_path.iterdir()) == []
 
 

@@ -186,10 +186,3 @@ def test_the_screen_shows_the_largest_parts(paceline, tmp_path):
         "  " * (len(path) - 1) + path[-1] for path in paths
     ]
     assert 0 < len(paths) < len(scopes["scope"])
-
-
-@pytest.mark.parametrize("value", ["-1", "1.5", "many", "100001"])
-def test_steps_to_profile_are_a_number(paceline, value):
-    done = paceline("model", *SMALL, "--profile", value)
-    assert done.code == 2
-    assert done.message.startswith("paceline: --profile: ")
