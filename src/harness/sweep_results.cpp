@@ -118,6 +118,13 @@ SweepResults::SweepResults(const Experiment& experiment, const RunOptions& optio
       file_(output_path(options, experiment.name()), existing(options), experiment.name()) {
   run_.previous = file_.newest_run();
   for (const std::string& damage : file_.damaged()) write_to(stderr, "warning: {}\n", damage);
+  for (const std::string& input : experiment.input_files(0)) {
+    if (!hdf5::File::is_hdf5(input) || !hdf5::File::lacks_locks(input)) continue;
+    write_to(stderr,
+             "warning: {} is read without a lock, which its file system lacks: let no "
+             "program write to it\n",
+             input);
+  }
 }
 
 bool SweepResults::keep(std::size_t index, const std::string& id) {
