@@ -41,7 +41,7 @@ ExitCode run_alone(const ParsedCommand& parsed) {
 }
 
 std::unique_ptr<World> make_world(const ParsedCommand& parsed, int argc, char** argv) {
-  if (is_only_process() && !parsed.command->needs_mpi()) return make_lone_world();
+  if (is_only_process() && !parsed.command->needs_mpi()) return std::make_unique<LoneWorld>();
   const LaunchTimeout timeout{.seconds = parsed.command->run_options().timeout,
                               .reports = reports_errors()};
   return make_mpi_world(&argc, &argv, timeout, report_once);

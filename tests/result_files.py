@@ -17,9 +17,11 @@ os._exit(0)
 
 
 def columns_of(group: h5py.Group) -> dict[str, list]:
-    """The columns of a table; strings are decoded."""
+    """The columns of a table, without the tables within it; strings are decoded."""
     columns = {}
     for name, dataset in group.items():
+        if isinstance(dataset, h5py.Group):
+            continue
         text = h5py.check_string_dtype(dataset.dtype) is not None
         columns[name] = list(dataset.asstr()[:] if text else dataset[:])
     return columns

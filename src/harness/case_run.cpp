@@ -114,7 +114,6 @@ CaseRecord measure_case(World& world, Device& device, CaseRun& run, const Sample
   conditions.add_to(record, world, samples);
   run.add_to(record);
   if (sampling.profile > 0) add_profile(record, world, device, run, sampling.profile, progress);
-  add_host_seconds(record, run.host_phases());
   if (world.rank() == 0) {
     for (Warning& warning : timing_warnings(record, world, device.info())) {
       record.warnings.push_back(std::move(warning));

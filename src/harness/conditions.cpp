@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -42,42 +42,39 @@ void append(Numbers& to, const SensorLog& log, const Repetitions& repetitions, b
 
 std::int64_t whole(double number) { return static_cast<std::int64_t>(number); }
 
-// The repetitions of all ranks, by rank.
-class RepetitionReadings {
- public:
-  RepetitionReadings(const std::vector<Numbers>& by_rank, std::size_t sensors)
-      : by_rank_(by_rank), width_(first_sensor + sensors) {}
-
-  // visit(rank, row of numbers)
-  template <class F>
-  void each(F&& visit) const {
-    for (std::size_t rank = 0; rank < by_rank_.size(); ++rank) {
-      const Numbers& all = by_rank_[rank];
-      for (std::size_t at = 0; at < all.size(); at += width_) visit(rank, &all[at]);
-    }
-  }
-  // The sensor's values in measured repetitions, where it could be read.
-  [[nodiscard]] std::vector<double> readings(std::size_t sensor) const {
-    std::vector<double> values;
-    each([&](std::size_t, const double* row) {
-      const double value = row[first_sensor + sensor];
-      if (row[warm_up] == 0 && !std::isnan(value)) values.push_back(value);
-    });
-    return values;
-  }
-
- private:
-  const std::vector<Numbers>& by_rank_;
-  std::size_t width_;
+// A repetition of a rank.
+struct RankRow {
+  std::size_t rank;
+  const double* numbers;
 };
 
-Table clocks_table(const RepetitionReadings& repetitions, const SensorLog& log) {
+// The repetitions of all ranks, by rank.
+std::vector<RankRow> rows_of(const std::vector<Numbers>& by_rank, std::size_t width) {
+  std::vector<RankRow> rows;
+  for (std::size_t rank = 0; rank < by_rank.size(); ++rank) {
+    const Numbers& all = by_rank[rank];
+    for (std::size_t at = 0; at < all.size(); at += width) rows.push_back({rank, &all[at]});
+  }
+  return rows;
+}
+
+// The sensor's values in measured repetitions, where it could be read.
+std::vector<double> readings_of(std::size_t sensor, const std::vector<RankRow>& rows) {
+  std::vector<double> values;
+  for (const auto& [rank, row] : rows) {
+    const double value = row[first_sensor + sensor];
+    if (row[warm_up] == 0 && !std::isnan(value)) values.push_back(value);
+  }
+  return values;
+}
+
+Table clocks_table(const std::vector<RankRow>& rows, const SensorLog& log) {
   std::vector<std::size_t> readable;
   for (std::size_t s = 0; s < log.sensors().size(); ++s) {
-    if (!repetitions.readings(s).empty()) readable.push_back(s);
+    if (!readings_of(s, rows).empty()) readable.push_back(s);
   }
-  TableRows rows("clocks");
-  repetitions.each([&](std::size_t rank, const double* row) {
+  TableRows table("clocks");
+  for (const auto& [rank, row] : rows) {
     Row cells = {{"rank", static_cast<std::int64_t>(rank)},
                  {"warmup", whole(row[warm_up])},
                  {"repetition", whole(row[repetition])},
@@ -90,14 +87,14 @@ Table clocks_table(const RepetitionReadings& repetitions, const SensorLog& log) 
     if (log.tells_limits()) {
       cells.push_back({"limited_by", name_of(static_cast<ClockLimit>(whole(row[limits])))});
     }
-    rows.add(cells);
-  });
-  return rows.take();
+    table.add(cells);
+  }
+  return table.take();
 }
 
-void add_summary(CaseRecord& record, const RepetitionReadings& repetitions, const SensorLog& log) {
+void add_summary(CaseRecord& record, const std::vector<RankRow>& rows, const SensorLog& log) {
   for (std::size_t s = 0; s < log.sensors().size(); ++s) {
-    const std::vector<double> readings = repetitions.readings(s);
+    const std::vector<double> readings = readings_of(s, rows);
     if (readings.empty()) continue;
     const Summary summary = summarize(readings);
     const auto& [name, symbol] = log.sensors()[s];
@@ -106,16 +103,16 @@ void add_summary(CaseRecord& record, const RepetitionReadings& repetitions, cons
     record.add(fmt::format("{}_max_{}", name, symbol), summary.max);
   }
   std::int64_t switched = 0;
-  std::vector<bool> limited;  // by repetition, on any rank
-  repetitions.each([&](std::size_t, const double* row) {
-    if (row[warm_up] != 0) return;
+  std::set<double> limited;  // repetitions, on any rank
+  for (const auto& [rank, row] : rows) {
+    if (row[warm_up] != 0) continue;
     switched += whole(row[switches]);
-    limited.resize(std::max(limited.size(), static_cast<std::size_t>(row[repetition]) + 1));
-    if (row[limits] != 0) limited[static_cast<std::size_t>(row[repetition])] = true;
-  });
+    if (row[limits] != 0) limited.insert(row[repetition]);
+  }
   record.add("involuntary_switches", switched);
-  if (!log.tells_limits()) return;
-  record.add("limited_repetitions", std::int64_t{std::count(limited.begin(), limited.end(), true)});
+  if (log.tells_limits()) {
+    record.add("limited_repetitions", static_cast<std::int64_t>(limited.size()));
+  }
 }
 
 }  // namespace
@@ -129,9 +126,9 @@ void Conditions::add_to(CaseRecord& record, World& world, const Samples& samples
   append(mine, log_, samples.measured, false);
   const std::vector<Numbers> all = gather_values(world, mine);
   if (all.empty()) return;
-  const RepetitionReadings repetitions(all, log_.sensors().size());
-  record.tables.push_back(clocks_table(repetitions, log_));
-  add_summary(record, repetitions, log_);
+  const std::vector<RankRow> rows = rows_of(all, first_sensor + log_.sensors().size());
+  record.tables.push_back(clocks_table(rows, log_));
+  add_summary(record, rows, log_);
   record.add("other_load_cores", others);
 }
 

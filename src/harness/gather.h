@@ -1,4 +1,6 @@
 #pragma once
+#include <fmt/format.h>
+
 #include <cstring>
 #include <string>
 #include <type_traits>
@@ -22,6 +24,12 @@ template <class T>
 }
 
 // Collective: the first non-empty text, with its rank, on rank 0; empty on other ranks.
-[[nodiscard]] std::string first_text(World& world, const std::string& mine);
+[[nodiscard]] inline std::string first_text(World& world, const std::string& mine) {
+  const std::vector<std::string> all = world.gather(mine);
+  for (std::size_t r = 0; r < all.size(); ++r) {
+    if (!all[r].empty()) return all.size() == 1 ? all[r] : fmt::format("rank {}: {}", r, all[r]);
+  }
+  return {};
+}
 
 }  // namespace paceline

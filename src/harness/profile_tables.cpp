@@ -112,21 +112,14 @@ Table span_table(const ProfiledCase& profiled, SharedTexts& paths) {
 }
 
 Table step_table(const ProfiledCase& profiled) {
-  struct Step {
-    std::int64_t rank;
-    std::int64_t step;
-    double begin;
-    double end;
-  };
-  std::vector<Step> rows;
-  for (const auto& row : rows_of(profiled, &StepTrace::steps)) {
-    const std::int64_t step = &row.of - row.trace.steps.data();
-    rows.push_back({row.rank, step, row.of.begin - row.offset, row.of.end - row.offset});
+  TableRows rows("trace/steps");
+  for (const auto& [rank, trace, step, offset] : rows_of(profiled, &StepTrace::steps)) {
+    rows.add({{"rank", rank},
+              {"step", std::int64_t{&step - trace.steps.data()}},
+              {"begin", step.begin - offset},
+              {"end", step.end - offset}});
   }
-  return {"trace/steps",
-          {rank_column(rows), column("step", rows, [](const Step& row) { return row.step; }),
-           column("begin", rows, [](const Step& row) { return row.begin; }),
-           column("end", rows, [](const Step& row) { return row.end; })}};
+  return rows.take();
 }
 
 Table rank_table(const ProfiledCase& profiled) {
@@ -160,8 +153,6 @@ void add_trace(CaseRecord& record, const ProfiledCase& profiled) {
 
 double rate(double work, double seconds) { return work > 0 && seconds > 0 ? work / seconds : NAN; }
 
-double kernel_seconds(const StepProfile& profile) { return profile.phases.back().kernels; }
-
 Row cells_of(const KernelUse& use, double all_seconds) {
   return {{"phase", use.phase},
           {"operation", use.operation},
@@ -188,9 +179,21 @@ Row cells_of(const ScopeUse& use, double all_seconds) {
 }
 
 double event_seconds_of(const ProfiledCase& profiled, const std::string& phase, std::size_t rank) {
-  const auto place = static_cast<std::size_t>(
-      std::find(profiled.phases.begin(), profiled.phases.end(), phase) - profiled.phases.begin());
+  const auto place =
+      static_cast<std::size_t>(std::ranges::find(profiled.phases, phase) - profiled.phases.begin());
   return place < profiled.events.size() ? summarize(profiled.events[place][rank]).mean : NAN;
+}
+
+bool has(const std::vector<std::string>& phases, const std::string& phase) {
+  return std::ranges::find(phases, phase) != phases.end();
+}
+
+// From before profiling; NaN for phases that the host's clock does not time.
+double host_seconds_of(const CaseRecord& record, const ProfiledCase& profiled,
+                       const std::string& phase, std::size_t rank) {
+  const auto samples = std::ranges::find(record.samples, phase, &PhaseSamples::phase);
+  const bool known = has(profiled.host_phases, phase) && samples != record.samples.end();
+  return known ? summarize(samples->measured[rank]).mean : NAN;
 }
 
 void add_uses(CaseRecord& record, const ProfiledCase& profiled) {
@@ -199,7 +202,7 @@ void add_uses(CaseRecord& record, const ProfiledCase& profiled) {
   TableRows phases("kernels/phases");
   for (std::size_t r = 0; r < profiled.profiles.size(); ++r) {
     const StepProfile& profile = profiled.profiles[r];
-    const double all_seconds = kernel_seconds(profile);
+    const double all_seconds = profile.phases.back().kernels;
     const auto add = [&](TableRows& table, const Row& cells) {
       Row row = {{"rank", static_cast<std::int64_t>(r)}};
       row.insert(row.end(), cells.begin(), cells.end());
@@ -208,11 +211,9 @@ void add_uses(CaseRecord& record, const ProfiledCase& profiled) {
     for (const KernelUse& use : profile.kernels) add(kernels, cells_of(use, all_seconds));
     for (const ScopeUse& use : profile.scopes) add(scopes, cells_of(use, all_seconds));
     for (const PhaseUse& use : profile.phases) {
-      const bool is_timed = std::find(profiled.phases.begin(), profiled.phases.end(), use.phase) !=
-                            profiled.phases.end();
-      if (!is_timed && use.phase != "step") continue;
+      if (!has(profiled.phases, use.phase) && use.phase != "step") continue;
       add(phases, {{"phase", use.phase},
-                   {"host", NAN},
+                   {"host", host_seconds_of(record, profiled, use.phase, r)},
                    {"events", event_seconds_of(profiled, use.phase, r)},
                    {"extent", use.extent},
                    {"busy", use.busy},
@@ -266,8 +267,7 @@ void add_softmax(CaseRecord& record, const StepProfile& profile) {
 }
 
 const PhaseUse* phase_of(const StepProfile& profile, std::string_view phase) {
-  const auto found = std::find_if(profile.phases.begin(), profile.phases.end(),
-                                  [&](const PhaseUse& use) { return use.phase == phase; });
+  const auto found = std::ranges::find(profile.phases, phase, &PhaseUse::phase);
   return found == profile.phases.end() ? nullptr : &*found;
 }
 
@@ -287,7 +287,7 @@ double products_share(const StepProfile& profile) {
 void add_answers(CaseRecord& record, const ProfiledCase& profiled, const StepProfile& profile) {
   const PhaseUse* forward = phase_of(profile, "forward");
   if (forward == nullptr) return;
-  record.add("forward_host_s", NAN);
+  record.add("forward_host_s", host_seconds_of(record, profiled, "forward", 0));
   record.add("forward_events_s", event_seconds_of(profiled, "forward", 0));
   record.add("forward_kernels_s", forward->busy);
   add_costliest(record, "forward", by_kernel(profile, {"forward"}));
@@ -346,31 +346,6 @@ void add_profile_to(CaseRecord& record, const ProfiledCase& profiled) {
   const double overlap = communication_overlap(profiled.ranks);
   if (!std::isnan(overlap)) record.add("communication_overlap", overlap);
   add_answers(record, profiled, profiled.profiles.front());
-}
-
-void add_host_seconds(CaseRecord& record, const std::vector<std::string>& host_phases) {
-  const auto host_seconds = [&](const std::string& phase, std::size_t rank) -> double {
-    const bool is_timed =
-        std::find(host_phases.begin(), host_phases.end(), phase) != host_phases.end();
-    for (const PhaseSamples& samples : record.samples) {
-      if (is_timed && samples.phase == phase) return summarize(samples.measured[rank]).mean;
-    }
-    return NAN;
-  };
-  for (Table& table : record.tables) {
-    if (table.path != "kernels/phases") continue;
-    for (std::size_t i = 0; i < length_of(table.columns.front()); ++i) {
-      const Row row = row_of(table.columns, i);
-      const auto host = std::find_if(table.columns.begin(), table.columns.end(),
-                                     [](const Column& column) { return column.name == "host"; });
-      std::get<std::vector<double>>(host->data)[i] =
-          host_seconds(value_in<std::string>(row, "phase"),
-                       static_cast<std::size_t>(value_in<std::int64_t>(row, "rank")));
-    }
-  }
-  for (Cell& cell : record.summary) {
-    if (cell.name == "forward_host_s") cell.value = host_seconds("forward", 0);
-  }
 }
 
 void add_shares_of_ceilings(CaseRecord& record, const ProductCeilings& gemm, const Ceiling& copy) {

@@ -19,6 +19,7 @@ inline constexpr int steps_in_trace = 3;
 // The profiles of all ranks.
 struct ProfiledCase {
   std::vector<std::string> phases;                       // of a repetition
+  std::vector<std::string> host_phases;                  // those that the host's clock times
   std::vector<StepProfile> profiles;                     // by rank
   std::vector<StepTrace> ranks;                          // by rank, the first steps_in_trace steps
   std::vector<ClockOffset> clocks;                       // by rank
@@ -27,11 +28,8 @@ struct ProfiledCase {
   std::vector<std::vector<double>> steps_after;          // [rank][step] s, after profiling
 };
 
+// For a record with its samples, whose times by the host's clock stand beside those of the profile.
 void add_profile_to(CaseRecord& record, const ProfiledCase& profiled);
-
-// For a record with a profile: the time of each phase by the host's clock, from before profiling;
-// NaN for phases that the host's clock does not time.
-void add_host_seconds(CaseRecord& record, const std::vector<std::string>& host_phases);
 
 // For a record with a profile: adds the ratios of the tables' rates to these ceilings; NaN for a
 // ceiling that is not reliable. A scope with products of two ceilings has that of both together.

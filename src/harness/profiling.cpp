@@ -21,22 +21,18 @@ namespace {
 // Collective. `steps` repetitions, after one that is discarded.
 Samples take_steps(World& world, CaseRun& run, int steps, const std::string& what,
                    Progress& progress, std::vector<PhaseSeconds>* events = nullptr) {
-  const SamplerHooks hooks{.repetition =
-                               [&] {
-                                 PhaseSeconds seconds = run.repetition();
-                                 if (events != nullptr) {
-                                   const PhaseSeconds timed = run.event_seconds();
-                                   events->push_back(timed.empty() ? seconds : timed);
-                                 }
-                                 return seconds;
-                               },
-                           .stop_requested = StopSignal::requested,
-                           .progress =
-                               [&](bool warmup, int done, int total) {
-                                 if (!warmup)
-                                   progress.update(fmt::format("{} {}/{}", what, done, total));
-                               }};
-  return take_samples(world, {.warmup = 1, .steps = steps}, run.phases(), hooks);
+  const auto repetition = [&] {
+    PhaseSeconds seconds = run.repetition();
+    if (events == nullptr) return seconds;
+    const PhaseSeconds timed = run.event_seconds();
+    events->push_back(timed.empty() ? seconds : timed);
+    return seconds;
+  };
+  const auto report = [&](bool warmup, int done, int total) {
+    if (!warmup) progress.update(fmt::format("{} {}/{}", what, done, total));
+  };
+  return take_samples(world, {.warmup = 1, .steps = steps}, run.phases(),
+                      {repetition, StopSignal::requested, report});
 }
 
 std::string joined(const std::vector<std::string>& lines) {
@@ -50,31 +46,23 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-// Collective: the lists of all ranks. `texts`, `numbers` and `flags` are the members of T to send.
-template <class T>
+void read_text(const std::string& text, std::string& to) { to = text; }
+void read_text(const std::string& text, double& to) { to = std::stod(text); }
+void read_text(const std::string& text, bool& to) { to = text == "true"; }
+
+// Collective: the lists of all ranks. `members`: those of T to send; the last is no text.
+template <class T, class... Member>
 std::vector<std::vector<T>> gather_uses(World& world, const std::vector<T>& mine,
-                                        const std::vector<std::string T::*>& texts,
-                                        const std::vector<double T::*>& numbers,
-                                        const std::vector<bool T::*>& flags = {}) {
+                                        Member T::*... members) {
   std::vector<std::string> lines;
-  std::vector<double> values;
-  for (const T& use : mine) {
-    for (const auto text : texts) lines.push_back(use.*text);
-    for (const auto number : numbers) values.push_back(use.*number);
-    for (const auto flag : flags) values.push_back(use.*flag ? 1 : 0);
-  }
-  const auto all_lines = world.gather(joined(lines));
-  const auto all_values = gather_values(world, values);
-  std::vector<std::vector<T>> all(all_values.size());
-  for (std::size_t r = 0; r < all.size(); ++r) {
-    const std::vector<std::string> from = lines_of(all_lines[r]);
-    auto line = from.begin();
-    auto value = all_values[r].begin();
-    while (value != all_values[r].end()) {
-      T& use = all[r].emplace_back();
-      for (const auto text : texts) use.*text = line == from.end() ? "" : *line++;
-      for (const auto number : numbers) use.*number = *value++;
-      for (const auto flag : flags) use.*flag = *value++ != 0;
+  for (const T& use : mine) (lines.push_back(fmt::format("{}", use.*members)), ...);
+  std::vector<std::vector<T>> all;
+  for (const std::string& texts : world.gather(joined(lines))) {
+    std::vector<T>& uses = all.emplace_back();
+    const std::vector<std::string> values = lines_of(texts);
+    for (auto value = values.begin(); value != values.end();) {
+      T& use = uses.emplace_back();
+      (read_text(*value++, use.*members), ...);
     }
   }
   return all;
@@ -84,17 +72,15 @@ std::vector<StepProfile> gather_profiles(World& world, const StepProfile& mine) 
   using K = KernelUse;
   using S = ScopeUse;
   using P = PhaseUse;
-  auto kernels = gather_uses<K>(world, mine.kernels, {&K::phase, &K::operation, &K::kernel},
-                                {&K::calls, &K::seconds, &K::flops, &K::bytes}, {&K::communicates});
-  auto scopes = gather_uses<S>(world, mine.scopes, {&S::path},
-                               {&S::calls, &S::seconds, &S::flops, &S::bytes}, {&S::is_operation});
-  auto phases = gather_uses<P>(world, mine.phases, {&P::phase},
-                               {&P::extent, &P::busy, &P::products, &P::kernels});
+  auto kernels = gather_uses(world, mine.kernels, &K::phase, &K::operation, &K::kernel, &K::calls,
+                             &K::seconds, &K::flops, &K::bytes, &K::communicates);
+  auto scopes = gather_uses(world, mine.scopes, &S::path, &S::calls, &S::seconds, &S::flops,
+                            &S::bytes, &S::is_operation);
+  auto phases =
+      gather_uses(world, mine.phases, &P::phase, &P::extent, &P::busy, &P::products, &P::kernels);
   std::vector<StepProfile> all;
   for (std::size_t r = 0; r < kernels.size(); ++r) {
-    all.push_back({.kernels = std::move(kernels[r]),
-                   .scopes = std::move(scopes[r]),
-                   .phases = std::move(phases[r])});
+    all.push_back({std::move(kernels[r]), std::move(scopes[r]), std::move(phases[r])});
   }
   return all;
 }
@@ -104,10 +90,9 @@ std::vector<StepTrace> gather_traces(World& world, const StepTrace& mine) {
   auto activities = gather_values(world, mine.activities);
   auto spans = gather_values(world, mine.spans);
   auto steps = gather_values(world, mine.steps);
-  const auto lost = gather_values(world, std::vector{mine.lost});
   const auto names = world.gather(joined(mine.names));
   const auto paths = world.gather(joined(mine.paths));
-  const auto sources = world.gather(joined({mine.source, mine.reason}));
+  const auto sources = world.gather(joined({mine.source, mine.reason, std::to_string(mine.lost)}));
   std::vector<StepTrace> all;
   for (std::size_t r = 0; r < activities.size(); ++r) {
     const std::vector<std::string> source = lines_of(sources[r]);
@@ -116,9 +101,9 @@ std::vector<StepTrace> gather_traces(World& world, const StepTrace& mine) {
                    .names = lines_of(names[r]),
                    .paths = lines_of(paths[r]),
                    .steps = std::move(steps[r]),
-                   .lost = lost[r].front(),
+                   .lost = std::stoll(source.at(2)),
                    .source = source[0],
-                   .reason = source.size() > 1 ? source[1] : ""});
+                   .reason = source[1]});
   }
   return all;
 }
@@ -136,7 +121,7 @@ std::vector<std::vector<double>> by_phase(const std::vector<PhaseSeconds>& steps
 
 void add_profile(CaseRecord& record, World& world, Device& device, CaseRun& run, int steps,
                  Progress& progress) {
-  ProfiledCase profiled{.phases = run.phases()};
+  ProfiledCase profiled{.phases = run.phases(), .host_phases = run.host_phases()};
   std::vector<PhaseSeconds> events;
   std::unique_ptr<Profiler> profiler;
   collectively(world, [&] { profiler = device.start_profiler(); });

@@ -43,75 +43,59 @@ bool is_on_device(const StepActivity& activity) {
   return activity.kind != ActivityKind::launch && activity.kind != ActivityKind::call;
 }
 
-// The totals of every scope.
-class ScopeTotals {
- public:
-  explicit ScopeTotals(const StepTrace& trace) : trace_(trace), places_(trace.paths.size()) {
-    for (const StepSpan& span : trace.spans) add_span(span);
-    for (const StepActivity& activity : trace.activities) {
-      if (!is_on_device(activity) || activity.span < 0) continue;
-      const ScopeId scope = trace.spans[static_cast<std::size_t>(activity.span)].scope;
-      const std::vector<std::size_t>& places = places_of(scope);
-      // A collective runs beside the scope that launched it and waits for other ranks.
-      const std::size_t first = trace.communicates(activity) ? places.size() - 1 : 0;
-      for (std::size_t i = first; i < places.size(); ++i) {
-        uses_[places[i]].seconds += (activity.end - activity.begin) / steps();
-      }
-    }
+bool is_within_operation(const StepTrace& trace, const StepSpan& span) {
+  for (int outer = span.outer; outer >= 0;) {
+    const StepSpan& around = trace.spans[static_cast<std::size_t>(outer)];
+    if (around.operation) return true;
+    outer = around.outer;
   }
+  return false;
+}
 
-  [[nodiscard]] std::vector<ScopeUse> take() { return std::move(uses_); }
-
- private:
-  [[nodiscard]] double steps() const { return static_cast<double>(trace_.steps.size()); }
-
-  // Indices in uses_ of a scope and of its enclosing scopes. New scopes are appended.
-  [[nodiscard]] const std::vector<std::size_t>& places_of(ScopeId scope) {
-    std::vector<std::size_t>& places = places_[scope];
+// The totals of every scope.
+std::vector<ScopeUse> scopes_of(const StepTrace& trace) {
+  const auto steps = static_cast<double>(trace.steps.size());
+  std::vector<ScopeUse> uses;
+  std::map<std::string, std::size_t> known;  // index in `uses` by path
+  std::vector<std::vector<std::size_t>> by_scope(trace.paths.size());
+  // Indices in `uses` of a scope and of its enclosing scopes. New scopes are appended.
+  const auto places_of = [&](ScopeId scope) -> const std::vector<std::size_t>& {
+    std::vector<std::size_t>& places = by_scope[scope];
     if (!places.empty()) return places;
-    for (std::string& path : nested_paths(trace_.paths[scope])) {
-      const auto [known, is_new] = known_.emplace(path, uses_.size());
-      if (is_new) uses_.push_back({.path = std::move(path)});
-      places.push_back(known->second);
+    for (const std::string& path : nested_paths(trace.paths[scope])) {
+      const auto [place, is_new] = known.emplace(path, uses.size());
+      if (is_new) uses.push_back({.path = path});
+      places.push_back(place->second);
     }
     return places;
-  }
-
-  // A captured span is launched once in each step.
-  void add_span(const StepSpan& span) {
-    const double weight = span.step == captured ? 1 : 1 / steps();
+  };
+  for (const StepSpan& span : trace.spans) {
     const std::vector<std::size_t>& places = places_of(span.scope);
-    if (places.empty()) return;
-    ScopeUse& use = uses_[places.back()];
+    if (places.empty()) continue;
+    const double weight = span.step == captured ? 1 : 1 / steps;  // launched once in each step
+    ScopeUse& use = uses[places.back()];
     use.calls += weight;
     use.is_operation = use.is_operation || span.operation;
-    if (!span.operation) return;
-    if (is_within_operation(span)) {
-      use.flops += weight * span.work.flops;
-      use.bytes += weight * span.work.bytes;
-      return;
-    }
-    const bool is_collective = span.work.elements > 0;
-    for (std::size_t i = is_collective ? places.size() - 1 : 0; i < places.size(); ++i) {
-      uses_[places[i]].flops += weight * span.work.flops;
-      uses_[places[i]].bytes += weight * span.work.bytes;
+    if (!span.operation) continue;
+    // Collectives, and operations within another, count to their own scope alone.
+    const bool is_apart = span.work.elements > 0 || is_within_operation(trace, span);
+    for (std::size_t i = is_apart ? places.size() - 1 : 0; i < places.size(); ++i) {
+      uses[places[i]].flops += weight * span.work.flops;
+      uses[places[i]].bytes += weight * span.work.bytes;
     }
   }
-
-  [[nodiscard]] bool is_within_operation(const StepSpan& span) const {
-    for (int outer = span.outer; outer >= 0;) {
-      const StepSpan& around = trace_.spans[static_cast<std::size_t>(outer)];
-      if (around.operation) return true;
-      outer = around.outer;
+  for (const StepActivity& activity : trace.activities) {
+    if (!is_on_device(activity) || activity.span < 0) continue;
+    const std::vector<std::size_t>& places =
+        places_of(trace.spans[static_cast<std::size_t>(activity.span)].scope);
+    // A collective runs beside the scope that launched it and waits for other ranks.
+    const std::size_t first = trace.communicates(activity) ? places.size() - 1 : 0;
+    for (std::size_t i = first; i < places.size(); ++i) {
+      uses[places[i]].seconds += (activity.end - activity.begin) / steps;
     }
-    return false;
   }
-
-  const StepTrace& trace_;
-  std::vector<ScopeUse> uses_;
-  std::map<std::string, std::size_t> known_;      // index in uses_ by path
-  std::vector<std::vector<std::size_t>> places_;  // by ScopeId: indices of its nested paths
-};
+  return uses;
+}
 
 std::vector<KernelUse> kernels_of(const StepTrace& trace) {
   const auto steps = static_cast<double>(trace.steps.size());
@@ -194,7 +178,7 @@ std::vector<PhaseUse> phases_of(const StepTrace& trace, const std::vector<Kernel
 }  // namespace
 
 StepProfile profile_of(const StepTrace& trace) {
-  StepProfile profile{.kernels = kernels_of(trace), .scopes = ScopeTotals(trace).take()};
+  StepProfile profile{.kernels = kernels_of(trace), .scopes = scopes_of(trace)};
   sort_by_cost(profile.kernels);
   profile.phases = phases_of(trace, profile.kernels);
   return profile;

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <type_traits>
 #include <utility>
 
 #include "core/clock.h"
@@ -111,15 +110,9 @@ void Repetitions::append(const Repetitions& later) {
   host.insert(host.end(), later.host.begin(), later.host.end());
 }
 
-Repetitions Repetitions::part(std::size_t first, std::size_t count) const {
-  const auto of = [&](const auto& all) {
-    const auto begin = all.begin() + static_cast<std::ptrdiff_t>(first);
-    return std::decay_t<decltype(all)>(begin, begin + static_cast<std::ptrdiff_t>(count));
-  };
-  Repetitions some;
-  for (const std::vector<double>& phase : seconds) some.seconds.push_back(of(phase));
-  some.host = of(host);
-  return some;
+void Repetitions::keep_first(std::size_t count) {
+  for (std::vector<double>& phase : seconds) phase.resize(count);
+  host.resize(count);
 }
 
 int measured_at_most(const SamplerConfig& config) {

@@ -53,8 +53,7 @@ struct Repetitions {
   // Runs a repetition and appends its times. All repetitions have the same phases.
   void take(const std::function<PhaseSeconds()>& repetition);
   void append(const Repetitions& later);
-  // The `count` repetitions that start with index `first`.
-  [[nodiscard]] Repetitions part(std::size_t first, std::size_t count) const;
+  void keep_first(std::size_t count);
 };
 
 struct Samples {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <condition_variable>
 #include <limits>
 #include <utility>
 
@@ -37,27 +38,14 @@ Reading reading_during(const std::vector<TimedReading>& readings, double begin, 
 
 SensorLog::SensorLog(std::unique_ptr<Sensors> sensors) : sensors_(std::move(sensors)) {
   read();
-  thread_ = std::thread([this] { run(); });
-}
-
-SensorLog::~SensorLog() {
-  {
-    const std::lock_guard lock(mutex_);
-    end_ = true;
-  }
-  ended_.notify_one();
-  thread_.join();
-}
-
-void SensorLog::run() {
-  const std::chrono::duration<double> interval(sensors_->interval());
-  for (;;) {
-    {
-      std::unique_lock lock(mutex_);
-      if (ended_.wait_for(lock, interval, [this] { return end_; })) return;
-    }
-    read();
-  }
+  thread_ = std::jthread([this](const std::stop_token& stop) {
+    const std::chrono::duration<double> interval(sensors_->interval());
+    std::mutex waiting;
+    std::unique_lock lock(waiting);
+    std::condition_variable_any never;
+    const auto stopped = [&] { return stop.stop_requested(); };
+    while (!never.wait_for(lock, stop, interval, stopped)) read();
+  });
 }
 
 void SensorLog::read() {

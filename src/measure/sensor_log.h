@@ -1,7 +1,6 @@
 #pragma once
 // SensorLog: a thread that reads a device's sensors while a case is measured.
 
-#include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -26,7 +25,6 @@ class SensorLog : NonCopyable {
  public:
   // Reads at once, and then every sensors->interval() seconds until destruction.
   explicit SensorLog(std::unique_ptr<Sensors> sensors);
-  ~SensorLog();
 
   [[nodiscard]] const std::vector<Sensor>& sensors() const { return sensors_->sensors(); }
   [[nodiscard]] bool tells_limits() const { return sensors_->tells_limits(); }
@@ -35,14 +33,11 @@ class SensorLog : NonCopyable {
 
  private:
   void read();
-  void run();
 
   std::unique_ptr<Sensors> sensors_;
   mutable std::mutex mutex_;
-  std::condition_variable ended_;
-  bool end_ = false;
   std::vector<TimedReading> readings_;  // sorted by time
-  std::thread thread_;
+  std::jthread thread_;
 };
 
 }  // namespace paceline

@@ -13,28 +13,17 @@ namespace paceline {
 namespace {
 
 // The step that contains `time`; `captured` before the first step; empty for times to drop.
-class Steps {
- public:
-  Steps(const std::vector<HostInterval>& before, const std::vector<HostInterval>& steps)
-      : before_(before), steps_(steps) {}
-
-  [[nodiscard]] std::optional<int> at(double time) const {
-    for (const HostInterval& interval : before_) {
-      if (time >= interval.begin && time <= interval.end) return std::nullopt;
-    }
-    const auto after =
-        std::upper_bound(steps_.begin(), steps_.end(), time,
-                         [](double t, const HostInterval& step) { return t < step.begin; });
-    if (after == steps_.begin()) return captured;
-    const auto step = after - 1;
-    if (time > step->end) return std::nullopt;
-    return static_cast<int>(step - steps_.begin());
+std::optional<int> step_at(double time, const std::vector<HostInterval>& before,
+                           const std::vector<HostInterval>& steps) {
+  for (const HostInterval& interval : before) {
+    if (time >= interval.begin && time <= interval.end) return std::nullopt;
   }
-
- private:
-  const std::vector<HostInterval>& before_;
-  const std::vector<HostInterval>& steps_;
-};
+  const auto after = std::ranges::upper_bound(steps, time, {}, &HostInterval::begin);
+  if (after == steps.begin()) return captured;
+  const auto step = after - 1;
+  if (time > step->end) return std::nullopt;
+  return static_cast<int>(step - steps.begin());
+}
 
 }  // namespace
 
@@ -49,7 +38,6 @@ bool StepTrace::communicates(const StepActivity& activity) const {
 
 StepTrace by_step(Trace trace, const std::deque<ScopePath>& scopes,
                   const std::vector<HostInterval>& before, const std::vector<HostInterval>& steps) {
-  const Steps known(before, steps);
   StepTrace by_step{.names = std::move(trace.names),
                     .steps = steps,
                     .lost = trace.lost,
@@ -59,14 +47,14 @@ StepTrace by_step(Trace trace, const std::deque<ScopePath>& scopes,
   std::vector<int> place(trace.spans.size(), -1);  // index of a span in by_step.spans
   for (std::size_t i = 0; i < trace.spans.size(); ++i) {
     ScopeSpan span = trace.spans[i];
-    const std::optional<int> step = known.at(span.begin);
+    const std::optional<int> step = step_at(span.begin, before, steps);
     if (!step) continue;
     if (span.outer >= 0) span.outer = place[static_cast<std::size_t>(span.outer)];
     place[i] = static_cast<int>(by_step.spans.size());
     by_step.spans.push_back({span, *step});
   }
   for (Activity activity : trace.activities) {
-    const std::optional<int> step = known.at(activity.begin);
+    const std::optional<int> step = step_at(activity.begin, before, steps);
     if (!step || *step == captured) continue;
     if (activity.span >= 0) activity.span = place[static_cast<std::size_t>(activity.span)];
     by_step.activities.push_back({activity, *step});

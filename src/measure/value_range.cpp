@@ -61,15 +61,10 @@ void check(std::string_view text, Number first, Number last, char how, Number by
   if (how == '*' && !(by > 1)) {
     throw UsageError(fmt::format("{}: the factor must be above 1", text));
   }
-  if (how == '*' && first < 0) {
-    throw UsageError(
-        fmt::format("{}: a factor leads away from 0; use a step, as in -8..-1+1", text));
-  }
-  if (how == '*' && first == 0) {
-    throw UsageError(
-        fmt::format("{}: a factor cannot leave 0; write 0 as a value of its own, as "
-                    "in 0,1..8*2",
-                    text));
+  if (how == '*' && !(first > 0)) {
+    throw UsageError(fmt::format(
+        "{}: a factor needs a first value above 0; use a step, or write 0 before it: 0,1..8*2",
+        text));
   }
   if (how == '+' && !(by > 0)) throw UsageError(fmt::format("{}: the step must be above 0", text));
 }

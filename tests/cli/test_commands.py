@@ -237,18 +237,9 @@ def test_ranges_expand_to_lists(paceline):
 
 
 USES = [
-    ("model",),
-    ("attention",),
-    ("ddp",),
-    ("zero",),
-    ("collectives",),
-    ("precision",),
+    *((name,) for name in ("model", "attention", "ddp", "zero", "collectives", "precision")),
     (
-        "model",
-        "--context",
-        "8..64*2,100",
-        "--lr",
-        "1e-2",
+        *("model", "--context", "8..64*2,100", "--lr", "1e-2"),
         "--memory-timeline",
         "--output",
         "a b.h5",
@@ -325,13 +316,6 @@ def test_resume_retries_oom_cases_and_prints_the_kept_rows(paceline, tmp_path):
         "forward",
         "train-step",
     ]
-
-
-def test_resume_runs_cases_whose_factors_changed(paceline, tmp_path):
-    args = (*TINY, "--output", "out.h5", "--quiet", "--mode", "forward")
-    paceline(*args, "--seed", 1)
-    paceline(*args, "--seed", 2, "--resume")
-    assert sorted(summary(tmp_path / "out.h5")["seed"]) == [1, 2]
 
 
 def test_resume_refuses_the_file_of_another_experiment(paceline, tmp_path):
@@ -450,13 +434,6 @@ def test_a_gpu_that_is_not_there_is_named_before_the_cpu_is_measured(paceline):
     assert line.endswith(", with CUDA_VISIBLE_DEVICES=9): measuring the CPU")
     assert "\ndevice: cpu, " in done.out
     assert paceline(*auto, "--device", "cpu", env=NO_GPU).err == ""
-
-
-def test_a_gpu_that_is_asked_for_and_not_there_is_an_error(paceline):
-    done = paceline("model", "--size", "tiny", "--device", "cuda", env=NO_GPU)
-    assert done.code == 3
-    assert done.message.startswith("paceline: --device: rank 0: ")
-    assert ", with CUDA_VISIBLE_DEVICES=9; " in done.message
 
 
 def test_info(paceline):

@@ -74,20 +74,8 @@ OVERFLOWING = (*ONCE[:-2], "--precision", "fp16")
     "experiment", [("model",), ("ddp", "--sync", "flat"), ("zero", "--shard", "zero1")], ids=str
 )
 def test_steps_that_are_all_skipped_diverge(paceline, tmp_path, experiment):
-    done = paceline(
-        *experiment,
-        *OVERFLOWING,
-        "--lr",
-        0.7,
-        "--seed",
-        2,
-        "--warmup",
-        1,
-        *CPU,
-        "--steps",
-        1,
-        ranks=2,
-    )
+    line = (*OVERFLOWING, "--lr", 0.7, "--seed", 2, "--warmup", 1, "--steps", 1)
+    done = paceline(*experiment, *line, *CPU, ranks=2)
     assert done.code == 4, done.err
     (row,) = rows(tmp_path / "out.h5")
     assert (row["status"], row["skipped_steps"]) == ("diverged", 1)

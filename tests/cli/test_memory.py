@@ -5,6 +5,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from result_files import columns_of
+
 CPU = ("--device", "cpu", "--threads", 1, "--warmup", 1, "--steps", 1)
 TINY = ("model", "--size", "tiny", "--context", 8, *CPU)
 KINDS = (
@@ -13,12 +15,7 @@ KINDS = (
 
 
 def table(group, path):
-    columns = {
-        name: dataset.asstr()[:] if h5py.check_string_dtype(dataset.dtype) else dataset[:]
-        for name, dataset in group[path].items()
-        if isinstance(dataset, h5py.Dataset)
-    }
-    return pd.DataFrame(columns)
+    return pd.DataFrame(columns_of(group[path]))
 
 
 @pytest.fixture

@@ -95,12 +95,6 @@ def test_memory_limits_may_differ(tmp_path):
     assert summary(tmp_path / "out.h5")["status"] == ["ok"]
 
 
-def test_help_is_printed_once(paceline):
-    done = paceline("model", "--help", ranks=2)
-    assert done.code == 0
-    assert done.out.count("--context") == 1
-
-
 @pytest.mark.parametrize("ranks", [0, 3])
 @pytest.mark.parametrize("words", [("--help",), ("list",), ("plan", "--size", "tiny")])
 def test_what_measures_nothing_starts_no_mpi(paceline, words, ranks):

@@ -10,7 +10,7 @@ import pytest
 
 from analysis import intervals, timeline
 from analysis.__main__ import main
-from result_files import rows, summary
+from result_files import columns_of, rows, summary
 
 CPU = ("--device", "cpu", "--threads", 1, "--quiet", "--output", "out.h5")
 SMALL = ("--size", "tiny", "--vocab", 128, "--context", 16, "--batch-size", 2, *CPU)
@@ -19,11 +19,7 @@ SCORES = "scaled dot product attention/computing attention scores"
 
 
 def table(group, name):
-    return {
-        column: dataset.asstr()[:] if dataset.dtype == object else dataset[:]
-        for column, dataset in group[name].items()
-        if isinstance(dataset, h5py.Dataset)
-    }
+    return {column: np.array(values) for column, values in columns_of(group[name]).items()}
 
 
 COLLECTIVES = {"all_reduce", "reduce_scatter", "all_gather", "broadcast"}
@@ -186,10 +182,3 @@ def test_the_screen_shows_the_largest_parts(paceline, tmp_path):
         "  " * (len(path) - 1) + path[-1] for path in paths
     ]
     assert 0 < len(paths) < len(scopes["scope"])
-
-
-@pytest.mark.parametrize("value", ["-1", "1.5", "many", "100001"])
-def test_steps_to_profile_are_a_number(paceline, value):
-    done = paceline("model", *SMALL, "--profile", value)
-    assert done.code == 2
-    assert done.message.startswith("paceline: --profile: ")

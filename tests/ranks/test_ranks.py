@@ -58,50 +58,9 @@ def test_every_rank_s_samples_are_in_the_file(paceline, tmp_path):
     assert summary(tmp_path / "out.h5")["step_median_s"][0] == pytest.approx(np.median(slowest))
 
 
-def test_ranks_take_their_own_rows_of_the_global_batch(paceline, tmp_path):
-    """The loss of rank 1 of 2 at batch 1 equals that of a single rank with the same row."""
-    paceline(*TINY, "--batch-size", 1, "--warmup", 0, "--steps", 1, "--mode", "forward", ranks=2)
-    with h5py.File(tmp_path / "out.h5") as f:
-        (case,) = f["cases"].values()
-        losses = case["values/loss"][:]
-    assert losses[0] != losses[1]
-    paceline(
-        *(*TINY, "--force", "--batch-size", 2, "--warmup", 0, "--steps", 1, "--mode", "forward")
-    )
-    with h5py.File(tmp_path / "out.h5") as f:
-        (case,) = f["cases"].values()
-        assert case["values/loss"][0] == pytest.approx(losses.mean(), rel=1e-6)
-
-
 def test_global_batch_is_split(paceline, tmp_path):
     assert paceline(*TINY, "--global-batch", 6, "--steps", 1, "--warmup", 0, ranks=2).code == 0
     assert summary(tmp_path / "out.h5")["batch_size"] == [3]
-
-
-def test_until_ci_stops_all_ranks_together(paceline, tmp_path):
-    args = ("--warmup", 1, "--steps", 6, "--until-ci", 90, "--max-steps", 40)
-    assert paceline(*TINY, *args, ranks=2).code == 0
-    with h5py.File(tmp_path / "out.h5") as f:
-        (case,) = f["cases"].values()
-        assert case.attrs["stop_reason"] in ("converged", "max_steps")
-        assert 6 <= case["samples/step"].shape[1] <= 40
-
-
-def test_ranks_out_of_memory_are_a_row_and_the_sweep_goes_on(paceline, tmp_path):
-    """With this limit context 512 does not fit, context 16 does."""
-    done = paceline(
-        *("model", "--size", "tiny", "--context", "512,16", *CPU),
-        *("--memory-limit", "40MB", "--steps", 6, "--warmup", 0),
-        ranks=2,
-    )
-    assert done.code == 0, done.err
-    s = summary(tmp_path / "out.h5")
-    assert s["status"] == ["oom", "ok"]
-    assert np.isnan(s["step_median_s"][0])
-    assert s["step_median_s"][1] > 0
-    assert "MB are needed" in s["reason"][0]
-    assert "forward/" in s["reason"][0]
-    assert s["predicted_peak_bytes"][0] > 40e6
 
 
 def test_one_rank_alone_out_of_memory_is_a_row_for_all_and_the_sweep_goes_on(tmp_path):

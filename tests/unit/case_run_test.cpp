@@ -63,9 +63,10 @@ class RecordingRun : public CaseRun {
 
 constexpr SamplerConfig once = {.warmup = 1, .steps = 2};
 
-CaseRecord measure(World& world, Device& device, CaseRun& run) {
+CaseRecord measure(World& world, Device& device, CaseRun& run, const SamplerConfig& sampling = once,
+                   double memory_bytes = 2e6) {
   Progress progress;
-  return measure_case(world, device, run, once, {.memory_bytes = 2e6}, progress);
+  return measure_case(world, device, run, sampling, {.memory_bytes = memory_bytes}, progress);
 }
 
 double time_of_run = 0;
@@ -131,11 +132,7 @@ TEST(MeasureCase, ProfilesLastAndThenTimesTheSameNumberOfRepetitions) {
   ThreadWorld::run(2, [](World& world) {
     CpuDevice device(plenty, 1);
     TrimmedRun run(device);
-    Progress progress;
-    SamplerConfig sampling = once;
-    sampling.profile = 2;
-    const CaseRecord record =
-        measure_case(world, device, run, sampling, {.memory_bytes = 2e6}, progress);
+    const CaseRecord record = measure(world, device, run, {.warmup = 1, .steps = 2, .profile = 2});
     ASSERT_EQ(run.calls.size(), 14U);
     EXPECT_EQ(run.calls[7], "add_to, frozen");
     for (std::size_t i = 8; i < 14; ++i) EXPECT_EQ(run.calls[i], "repetition, frozen");
@@ -171,10 +168,7 @@ TEST(MeasureCase, RecapturesGraphsForAProfilerAndAfterIt) {
     };
     GraphProfilingDevice device(plenty, 1);
     CapturedRun run(device);
-    Progress progress;
-    SamplerConfig sampling = once;
-    sampling.profile = 1;
-    (void)measure_case(world, device, run, sampling, {.memory_bytes = 2e6}, progress);
+    (void)measure(world, device, run, {.warmup = 1, .steps = 2, .profile = 1});
     std::vector<std::string> after;
     for (std::size_t i = run.calls.size() - 6; i < run.calls.size(); ++i) {
       after.push_back(run.calls[i].substr(0, run.calls[i].find(',')));
@@ -246,9 +240,7 @@ TEST(MeasureCase, ACasePredictedToNeedFarTooMuchMemoryIsNotRun) {
   ThreadWorld::run(2, [&](World& world) {
     CpuDevice device(plenty, 1);
     RecordingRun run(device);
-    Progress progress;
-    const Prediction predicted{.memory_bytes = 1e24};
-    const CaseRecord record = measure_case(world, device, run, once, predicted, progress);
+    const CaseRecord record = measure(world, device, run, once, 1e24);
     EXPECT_TRUE(run.calls.empty());
     EXPECT_EQ(record.status, Status::oom);
     EXPECT_EQ(value_in<double>(record.summary, "predicted_peak_bytes"), 1e24);
@@ -280,9 +272,7 @@ TEST(MeasureCase, ColdRepetitionsAreTheFirstWarmUp) {
   ThreadWorld::run(1, [&](World& world) {
     CpuDevice device(plenty, 1);
     CountingRun run(device);
-    Progress progress;
-    const CaseRecord record = measure_case(world, device, run, {.warmup = 2, .steps = 3},
-                                           {.memory_bytes = 2e6}, progress);
+    const CaseRecord record = measure(world, device, run, {.warmup = 2, .steps = 3});
     EXPECT_EQ(record.samples.at(0).warmup.at(0), (std::vector<double>{0.5, 1.5, 1, 2}));
     EXPECT_EQ(record.samples[0].measured.at(0), (std::vector<double>{3, 4, 5}));
     EXPECT_EQ(run.measured, (std::pair<std::size_t, std::size_t>{2, 5}));

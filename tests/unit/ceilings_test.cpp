@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <memory>
 
 #include "constants.h"
 #include "core/error.h"
@@ -45,9 +44,9 @@ OpsConfig config_of(std::string_view precision, AttentionKind attention, Fp32Att
 const OpsConfig split = config_of("fp32", AttentionKind::flash, Fp32Attention::bf16x3);
 
 TEST(CeilingsTest, AttentionHasTheCeilingOfItsArithmetic) {
-  const std::unique_ptr<World> world = make_lone_world();
+  LoneWorld world;
   Gpu gpu("a GPU");
-  Ceilings ceilings(*world, gpu);
+  Ceilings ceilings(world, gpu);
   const auto rate = [&](const OpsConfig& config) {
     return ceilings.products(config).rates().attention / tera;
   };

@@ -2,27 +2,11 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
-
 #include "core/clock.h"
 #include "thread_world.h"
 
 namespace paceline {
 namespace {
-
-TEST(ClockOffsetsTest, OffsetsOfOneClockAreWithinTheStatedError) {
-  ThreadWorld::run(3, [](World& world) {
-    const std::vector<ClockOffset> offsets = clock_offsets(world);
-    if (world.rank() != 0) return;
-    ASSERT_EQ(offsets.size(), 3U);
-    EXPECT_EQ(offsets[0].seconds, 0);
-    EXPECT_EQ(offsets[0].error, 0);
-    for (std::size_t r = 1; r < offsets.size(); ++r) {
-      EXPECT_GT(offsets[r].error, 0);
-      EXPECT_LE(std::abs(offsets[r].seconds), offsets[r].error);
-    }
-  });
-}
 
 // The offset of this rank's clock, ahead of the host's.
 thread_local double ahead = 0;
@@ -33,6 +17,9 @@ TEST(ClockOffsetsTest, AnOffsetIsHowFarARankIsAhead) {
     ahead = 100.0 * world.rank() + 7;
     const std::vector<ClockOffset> offsets = clock_offsets(world, skewed);
     if (world.rank() != 0) return;
+    ASSERT_EQ(offsets.size(), 3U);
+    EXPECT_EQ(offsets[0].seconds, 0);
+    EXPECT_EQ(offsets[0].error, 0);
     for (std::size_t r = 1; r < offsets.size(); ++r) {
       EXPECT_NEAR(offsets[r].seconds, 100.0 * static_cast<double>(r), offsets[r].error);
       EXPECT_LT(offsets[r].error, 10);

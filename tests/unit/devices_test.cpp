@@ -2,36 +2,17 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
+#include "harness/lone_world.h"
 
 namespace paceline {
 namespace {
 
 // The only rank that calls, of several on a node of eight cores.
-class Node final : public World {
+class Node final : public LoneWorld {
  public:
   explicit Node(int ranks) : ranks_(ranks) {}
-
-  [[nodiscard]] int rank() const override { return 0; }
-  [[nodiscard]] int size() const override { return 1; }
-  [[nodiscard]] int local_rank() const override { return 0; }
   [[nodiscard]] int local_size() const override { return ranks_; }
   [[nodiscard]] int usable_cores() const override { return 8; }
-  [[nodiscard]] std::string host() const override { return "node"; }
-  [[nodiscard]] std::string library() const override { return ""; }
-  void barrier() override {}
-  [[nodiscard]] Status agree(Status mine) override { return mine; }
-  [[nodiscard]] double max(double mine) override { return mine; }
-  [[nodiscard]] std::vector<std::string> gather(const std::string& mine) override { return {mine}; }
-  [[nodiscard]] std::string broadcast(const std::string& mine, int /*root*/) override {
-    return mine;
-  }
-  void wait_idle() override {}
-  [[nodiscard]] std::unique_ptr<World> split(int /*color*/, int /*key*/) override {
-    return nullptr;
-  }
-  [[nodiscard]] Watchdog& watchdog() override { std::abort(); }
-  [[noreturn]] void abort(ExitCode code) override { std::_Exit(static_cast<int>(code)); }
 
  private:
   int ranks_;

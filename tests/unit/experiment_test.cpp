@@ -93,16 +93,8 @@ std::vector<std::vector<CaseRecord>> run(int ranks, const MakeExperiment& make_e
 TrainingOptions small_model(TrainingKind kind = TrainingKind::model) {
   TrainingOptions options(kind);
   for (const auto& [option, value] :
-       std::vector<std::pair<const char*, const char*>>{{"--size", "custom"},
-                                                        {"--d-model", "16"},
-                                                        {"--d-ff", "32"},
-                                                        {"--layers", "2"},
-                                                        {"--heads", "2"},
-                                                        {"--vocab", "31"},
-                                                        {"--context", "8"},
-                                                        {"--batch-size", "3"},
-                                                        {"--warmup", "0"},
-                                                        {"--steps", "1"}}) {
+       options_of_preset("--size custom --d-model 16 --d-ff 32 --layers 2 --heads 2 --vocab 31 "
+                         "--context 8 --batch-size 3 --warmup 0 --steps 1")) {
     options.factors.replace(option, value);
   }
   return options;
@@ -286,20 +278,17 @@ std::vector<std::string> said_before(const ExperimentOf<C>& experiment) {
   return said;
 }
 
-const std::vector<std::string> only_the_last_runs = {"skipped: no kernels", "skipped: no kernels",
-                                                     ""};
-
-// Of an experiment whose first two of three cases have no kernels.
+// Of three cases only the last has kernels on a DeviceOfWideHeads: it alone is measured.
 template <class MakeExperiment>
-void expect_only_the_last_measured(const MakeExperiment& make_experiment) {
-  const auto records = run(
-      2,
-      [&](World& world, Device& device) {
-        auto experiment = make_experiment(world, device);
-        EXPECT_EQ(said_before(*experiment), only_the_last_runs);
-        return experiment;
-      },
-      [](int) { return std::make_unique<DeviceOfWideHeads>(); })[0];
+void expect_only_the_last_runs(const MakeExperiment& make_experiment) {
+  const auto make = [&](World& world, Device& device) {
+    auto experiment = make_experiment(world, device);
+    EXPECT_EQ(said_before(*experiment),
+              (std::vector<std::string>{"skipped: no kernels", "skipped: no kernels", ""}));
+    return experiment;
+  };
+  const std::vector<CaseRecord> records =
+      run(2, make, [](int) { return std::make_unique<DeviceOfWideHeads>(); })[0];
   ASSERT_EQ(records.size(), 3U);
   for (std::size_t i = 0; i < 2; ++i) {
     EXPECT_EQ(records[i].status, Status::skipped);
@@ -310,7 +299,7 @@ void expect_only_the_last_measured(const MakeExperiment& make_experiment) {
 }
 
 template <class MakeExperiment>
-void expect_none_runs(const MakeExperiment& make_experiment) {
+void expect_refusal_of_all(const MakeExperiment& make_experiment) {
   DeviceOfWideHeads device;
   ThreadWorld::run(1, [&](World& world) {
     EXPECT_THROW((void)said_before(*make_experiment(world, device)), EnvironmentError);
@@ -362,22 +351,16 @@ TEST(ModelExperimentTest, CasesWithoutKernelsAreSkippedUnlessAllAre) {
     return std::make_unique<TrainingExperiment>(options, run_options, world, device,
                                                 ProcessGroup{world});
   };
-  expect_only_the_last_measured(make);
+  expect_only_the_last_runs(make);
   options.factors.replace("--attention", "flash");
-  expect_none_runs(make);
+  expect_refusal_of_all(make);
 }
 
 FactorOptions<AttentionCase> small_attention() {
   FactorOptions<AttentionCase> options(attention_case_factors());
   for (const auto& [option, value] :
-       std::vector<std::pair<const char*, const char*>>{{"--attention", "naive"},
-                                                        {"--context", "16"},
-                                                        {"--head-dim", "8"},
-                                                        {"--batch-size", "2"},
-                                                        {"--heads", "3"},
-                                                        {"--cache", "warm"},
-                                                        {"--warmup", "0"},
-                                                        {"--steps", "1"}}) {
+       options_of_preset("--attention naive --context 16 --head-dim 8 --batch-size 2 --heads 3 "
+                         "--cache warm --warmup 0 --steps 1")) {
     options.replace(option, value);
   }
   return options;
@@ -390,9 +373,9 @@ TEST(AttentionExperimentTest, CasesWithoutKernelsAreSkippedUnlessAllAre) {
   const auto make = [&](World& world, Device& device) {
     return std::make_unique<AttentionExperiment>(options, world, device);
   };
-  expect_only_the_last_measured(make);
+  expect_only_the_last_runs(make);
   options.replace("--head-dim", "8,24");
-  expect_none_runs(make);
+  expect_refusal_of_all(make);
 }
 
 TEST(AttentionExperimentTest, TheFloorIsThatOfTheSlowestRank) {

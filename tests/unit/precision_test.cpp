@@ -104,9 +104,9 @@ Status status_of(const PrecisionCase& c) {
   Factors<PrecisionCase> factors = precision_case_factors();
   for (Factor<PrecisionCase>& f : factors) f.defaults = {};
   const FactorOptions<PrecisionCase> options(std::move(factors), c);
-  const std::unique_ptr<World> world = make_lone_world();
+  LoneWorld world;
   CpuDevice device(std::size_t{1} << 28U, 1);
-  PrecisionExperiment experiment(options, *world, device);
+  PrecisionExperiment experiment(options, world, device);
   EXPECT_EQ(experiment.cases().size(), 1U);
   Progress progress;
   return experiment.run(0, progress).status;

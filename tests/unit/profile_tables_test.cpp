@@ -105,17 +105,22 @@ TEST(ProfileTablesTest, FlashAttentionHasTheCeilingOfItsArithmetic) {
 }
 
 TEST(ProfileTablesTest, HostTimesExistForThePhasesThatTheHostTimes) {
-  CaseRecord record;
-  record.samples = {{.phase = "forward", .warmup = {}, .measured = {{5, 7}, {8, 10}}},
-                    {.phase = "step", .warmup = {}, .measured = {{9, 9}, {9, 9}}}};
-  add_profile_to(record, of_two_ranks());
-  EXPECT_EQ(numbers(record, "kernels/phases", "events")[0], 1.5);
-  add_host_seconds(record, {"step"});
-  EXPECT_TRUE(std::isnan(numbers(record, "kernels/phases", "host")[0]));
-  EXPECT_TRUE(std::isnan(value_in<double>(record.summary, "forward_host_s")));
-  add_host_seconds(record, {"forward", "step"});
-  EXPECT_EQ(numbers(record, "kernels/phases", "host"), (std::vector<double>{6, 9, 9, 9}));
-  EXPECT_EQ(value_in<double>(record.summary, "forward_host_s"), 6);
+  const auto with_host = [](const std::vector<std::string>& host_phases) {
+    CaseRecord record;
+    record.samples = {{.phase = "forward", .warmup = {}, .measured = {{5, 7}, {8, 10}}},
+                      {.phase = "step", .warmup = {}, .measured = {{9, 9}, {9, 9}}}};
+    ProfiledCase profiled = of_two_ranks();
+    profiled.host_phases = host_phases;
+    add_profile_to(record, profiled);
+    return record;
+  };
+  const CaseRecord step = with_host({"step"});
+  EXPECT_EQ(numbers(step, "kernels/phases", "events")[0], 1.5);
+  EXPECT_TRUE(std::isnan(numbers(step, "kernels/phases", "host")[0]));
+  EXPECT_TRUE(std::isnan(value_in<double>(step.summary, "forward_host_s")));
+  const CaseRecord both = with_host({"forward", "step"});
+  EXPECT_EQ(numbers(both, "kernels/phases", "host"), (std::vector<double>{6, 9, 9, 9}));
+  EXPECT_EQ(value_in<double>(both.summary, "forward_host_s"), 6);
 }
 
 TEST(ProfileTablesTest, EventsAndLostRecordsAreWarnings) {

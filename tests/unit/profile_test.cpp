@@ -2,6 +2,7 @@
 
 #include "measure/profile.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -169,75 +170,61 @@ TEST(StepTraceTest, AnExchangeIsHiddenWhileAnotherStreamComputes) {
   EXPECT_TRUE(std::isnan(communication_overlap({other})));
 }
 
-TEST(ProfileTest, CountsKernelsByWhatLaunchedThem) {
-  const StepProfile profile = profile_of(two_steps());
-  ASSERT_EQ(profile.kernels.size(), 5U);
-  // The most expensive first.
-  const KernelUse& reduced = profile.kernels[0];
-  EXPECT_EQ(reduced.phase, "backward");
-  EXPECT_EQ(reduced.operation, "all_reduce");
-  EXPECT_EQ(reduced.kernel, "ncclAllReduce");
-  EXPECT_TRUE(reduced.communicates);
-  const KernelUse& product = profile.kernels[1];
-  EXPECT_EQ(product.operation, "matmul");
-  EXPECT_EQ(product.kernel, "gemm<float>");
-  EXPECT_TRUE(product.is_product());
-  EXPECT_EQ(product.calls, 2);  // those of both blocks
-  EXPECT_EQ(product.seconds, 20);
-  EXPECT_EQ(product.flops, 1200);
-  EXPECT_EQ(product.bytes, 120);
-  const KernelUse& rows = profile.kernels[2];
-  EXPECT_EQ(rows.operation, "softmax");
-  EXPECT_EQ(rows.kernel, "rows<4>");
-  EXPECT_EQ(rows.flops, 8);
-  const KernelUse& second = profile.kernels[4];
-  EXPECT_EQ(second.operation, "matmul");
-  EXPECT_EQ(second.seconds, 2);
-  EXPECT_EQ(second.flops, 0);  // counted to the longer kernel of its product
+using Texts = std::vector<std::string>;
+
+Texts shown(const std::vector<KernelUse>& uses) {
+  Texts lines;
+  for (const KernelUse& use : uses) {
+    lines.push_back(fmt::format("{} / {} / {}: {} calls, {} s, {} FLOPs, {} B{}{}", use.phase,
+                                use.operation, use.kernel, use.calls, use.seconds, use.flops,
+                                use.bytes, use.is_product() ? ", product" : "",
+                                use.communicates ? ", collective" : ""));
+  }
+  return lines;
+}
+
+Texts shown(const std::vector<ScopeUse>& uses) {
+  Texts lines;
+  for (const ScopeUse& use : uses) {
+    lines.push_back(fmt::format("{}: {} calls, {} s, {} FLOPs, {} B{}", use.path, use.calls,
+                                use.seconds, use.flops, use.bytes,
+                                use.is_operation ? ", operation" : ""));
+  }
+  return lines;
+}
+
+TEST(ProfileTest, CountsKernelsByWhatLaunchedThemTheMostExpensiveFirst) {
+  // An operation's work is counted to the longest of its kernels.
+  EXPECT_EQ(
+      shown(profile_of(two_steps()).kernels),
+      (Texts{"backward / all_reduce / ncclAllReduce: 1 calls, 20 s, 0 FLOPs, 1000 B, collective",
+             "forward / matmul / gemm<float>: 2 calls, 20 s, 1200 FLOPs, 120 B, product",
+             "forward / softmax / rows<4>: 1 calls, 6 s, 8 FLOPs, 40 B",
+             "backward / backward / rows<4>: 1 calls, 5 s, 0 FLOPs, 0 B",
+             "forward / matmul / rows<4>: 1 calls, 2 s, 0 FLOPs, 0 B, product"}));
 }
 
 TEST(ProfileTest, AddsUpWhatIsWithinAScope) {
-  const StepProfile profile = profile_of(two_steps());
-  std::vector<std::string> paths;
-  for (const ScopeUse& use : profile.scopes) paths.push_back(use.path);
-  EXPECT_EQ(paths, (std::vector<std::string>{"forward", "forward/blocks", "forward/blocks/matmul",
-                                             "forward/blocks/softmax", "backward",
-                                             "backward/all_reduce"}));
-  const ScopeUse& all = profile.scopes[0];
-  EXPECT_EQ(all.calls, 1);
-  EXPECT_EQ(all.seconds, 28);
-  EXPECT_EQ(all.flops, 1208);
-  EXPECT_EQ(all.bytes, 160);
-  EXPECT_FALSE(all.is_operation);
-  const ScopeUse& blocks = profile.scopes[1];
-  EXPECT_EQ(blocks.calls, 2);
-  EXPECT_EQ(blocks.seconds, 28);
-  const ScopeUse& products = profile.scopes[2];
-  EXPECT_TRUE(products.is_operation);
-  EXPECT_EQ(products.calls, 2);
-  EXPECT_EQ(products.seconds, 22);
-  EXPECT_EQ(profile.scopes[4].seconds, 5);  // without the collective
-  EXPECT_EQ(profile.scopes[4].bytes, 0);
-  EXPECT_EQ(profile.scopes[5].seconds, 20);
+  // Both blocks are one row; a collective is no part of the scope around it.
+  EXPECT_EQ(shown(profile_of(two_steps()).scopes),
+            (Texts{"forward: 1 calls, 28 s, 1208 FLOPs, 160 B",
+                   "forward/blocks: 2 calls, 28 s, 1208 FLOPs, 160 B",
+                   "forward/blocks/matmul: 2 calls, 22 s, 1200 FLOPs, 120 B, operation",
+                   "forward/blocks/softmax: 1 calls, 6 s, 8 FLOPs, 40 B, operation",
+                   "backward: 1 calls, 5 s, 0 FLOPs, 0 B",
+                   "backward/all_reduce: 1 calls, 20 s, 0 FLOPs, 1000 B, operation"}));
 }
 
 TEST(ProfileTest, APhaseLeavesOutItsCollectivesAndTheStepDoesNot) {
-  const StepProfile profile = profile_of(two_steps());
-  ASSERT_EQ(profile.phases.size(), 3U);
-  const PhaseUse& first = profile.phases[0];
-  EXPECT_EQ(first.phase, "forward");
-  EXPECT_EQ(first.extent, 26);
-  EXPECT_EQ(first.busy, 24);  // 2 between the products; 6 in which two kernels run
-  EXPECT_EQ(first.kernels, 28);
-  EXPECT_EQ(first.products, 22);
-  const PhaseUse& second = profile.phases[1];
-  EXPECT_EQ(second.extent, 5);
-  EXPECT_EQ(second.kernels, 5);
-  const PhaseUse& step = profile.phases[2];
-  EXPECT_EQ(step.phase, "step");
-  EXPECT_EQ(step.extent, 50);
-  EXPECT_EQ(step.busy, 24 + 20);
-  EXPECT_EQ(step.kernels, 53);
+  Texts lines;
+  for (const PhaseUse& use : profile_of(two_steps()).phases) {
+    lines.push_back(fmt::format("{}: {} s of {} s, kernels {} s, products {} s", use.phase,
+                                use.busy, use.extent, use.kernels, use.products));
+  }
+  // In forward: 2 s between the products; 6 s in which two kernels run.
+  EXPECT_EQ(lines, (Texts{"forward: 24 s of 26 s, kernels 28 s, products 22 s",
+                          "backward: 5 s of 5 s, kernels 5 s, products 0 s",
+                          "step: 44 s of 50 s, kernels 53 s, products 22 s"}));
 }
 
 TEST(ProfileTest, TheSameKernelCountsOnceWhateverLaunchesItAndNoCollective) {
@@ -258,10 +245,10 @@ TEST(ProfileTest, ScopesStandInTheOrderInWhichTheTraceEntersThem) {
   const int f = made.span(forward, -1, 2);
   made.kernel(0, made.span(softmax, made.span(block_1, f, 2), 3), 13, 14);
   const StepProfile profile = profile_of(by_step(made.trace, scope_paths(), {}, {interval(0)}));
-  std::vector<std::string> paths;
-  for (const ScopeUse& use : profile.scopes) paths.push_back(use.path);
-  EXPECT_EQ(paths, (std::vector<std::string>{"backward", "forward", "forward/blocks",
-                                             "forward/blocks/softmax"}));
+  EXPECT_EQ(shown(profile.scopes),
+            (Texts{"backward: 1 calls, 2 s, 0 FLOPs, 0 B", "forward: 1 calls, 1 s, 0 FLOPs, 0 B",
+                   "forward/blocks: 1 calls, 1 s, 0 FLOPs, 0 B",
+                   "forward/blocks/softmax: 1 calls, 1 s, 0 FLOPs, 0 B"}));
 }
 
 TEST(ProfileTest, AnOperationWithinAnotherIsCountedOnceAroundIt) {

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <functional>
 #include <limits>
 #include <thread>
 
@@ -16,26 +17,31 @@ namespace {
 double test_time = 0;
 double clock_of_test() { return test_time; }
 
-std::string contents(std::FILE* file) {
-  std::string text(static_cast<std::size_t>(std::ftell(file)), '\0');
-  std::rewind(file);
-  text.resize(std::fread(text.data(), 1, text.size(), file));
+// What `use` makes a Progress write where there is no terminal.
+std::string written(const std::vector<double>& work, const std::function<void(Progress&)>& use) {
+  std::FILE* out = std::tmpfile();
+  {
+    Progress progress(out, work, clock_of_test);
+    use(progress);
+  }
+  std::string text(static_cast<std::size_t>(std::ftell(out)), '\0');
+  std::rewind(out);
+  text.resize(std::fread(text.data(), 1, text.size(), out));
+  std::fclose(out);
   return text;
 }
 
-// A case of `seconds` set-up and as many of repetitions, of which `fraction` is done.
-void take(Progress& progress, std::size_t index, double seconds, double fraction = 1) {
+// A case of `seconds` set-up and as many of repetitions.
+void take(Progress& progress, std::size_t index, double seconds) {
   progress.begin_case(index, "case");
   test_time += seconds;
   progress.update("steps");
-  test_time += seconds * fraction;
-  progress.update("step", fraction);
+  test_time += seconds;
+  progress.update("step", 1);
 }
 
 TEST(Progress, ALinePerCaseWhereThereIsNoTerminal) {
-  std::FILE* out = std::tmpfile();
-  {
-    Progress progress(out, {1, 1}, clock_of_test);
+  const std::string lines = written({1, 1}, [](Progress& progress) {
     progress.begin_case(0, "context 128");
     progress.update("steps");
     test_time += 5;
@@ -48,18 +54,15 @@ TEST(Progress, ALinePerCaseWhereThereIsNoTerminal) {
     test_time += 1;
     progress.end_case("oom: 2 GB asked for");
     progress.clear();
-  }
-  EXPECT_EQ(contents(out),
+  });
+  EXPECT_EQ(lines,
             "[1/2] context 128: 8.12 s (took 10 s; 10 s left)\n"
             "[2/2] context 256: oom: 2 GB asked for (took 1 s)\n");
-  std::fclose(out);
 }
 
 TEST(Progress, ALineEveryTenSecondsWithinALongCase) {
-  std::FILE* out = std::tmpfile();
   test_time = 0;
-  {
-    Progress progress(out, {1}, clock_of_test);
+  const std::string lines = written({1}, [](Progress& progress) {
     progress.begin_case(0, "model");
     test_time += 11;
     progress.update("rehearsal");
@@ -70,13 +73,12 @@ TEST(Progress, ALineEveryTenSecondsWithinALongCase) {
       progress.update("step", i / 8.0);
     }
     progress.end_case("step 3.00 s");
-  }
-  EXPECT_EQ(contents(out),
+  });
+  EXPECT_EQ(lines,
             "[1/1] model: rehearsal (11 s)\n"
             "[1/1] model: step (23 s; 15 s left)\n"
             "[1/1] model: step (35 s; 3 s left)\n"
             "[1/1] model: step 3.00 s (took 38 s)\n");
-  std::fclose(out);
 }
 
 TEST(Progress, IsSilentWithoutAStream) {
@@ -148,15 +150,11 @@ TEST(Progress, ShowsMinutesAndHours) {
 }
 
 // What is said to be left after the first of these cases took 1 s of set-up and 1 s of repetitions.
-std::string left_after(const std::vector<double>& work, double fraction = 1) {
-  std::FILE* out = std::tmpfile();
-  {
-    Progress progress(out, work, clock_of_test);
-    take(progress, 0, 1, fraction);
+std::string left_after(const std::vector<double>& work) {
+  const std::string text = written(work, [](Progress& progress) {
+    take(progress, 0, 1);
     progress.end_case("");
-  }
-  std::string text = contents(out);
-  std::fclose(out);
+  });
   return text.substr(text.find('('));
 }
 
@@ -176,29 +174,22 @@ TEST(TimeLeft, CasesOfUnknownWorkCountAlike) {
 }
 
 TEST(TimeLeft, SmallCasesTeachTheLatencyThatWorkDoesNotExplain) {
-  std::FILE* out = std::tmpfile();
-  {
-    Progress progress(out, {1, 2, 100}, clock_of_test);
+  const std::string text = written({1, 2, 100}, [](Progress& progress) {
     for (std::size_t i = 0; i < 2; ++i) {
       take(progress, i, i == 0 ? 5 : 5.5);  // 10 s, 11 s: 9 + work
       progress.end_case("");
     }
-  }
-  const std::string text = contents(out);
+  });
   EXPECT_TRUE(text.ends_with("(took 11 s; 1 m 49 s left)\n")) << text;
-  std::fclose(out);
 }
 
 TEST(TimeLeft, CasesThatEndWithoutRepetitionsTeachNothing) {
-  std::FILE* out = std::tmpfile();
-  {
-    Progress progress(out, {1, 1}, clock_of_test);
+  const std::string text = written({1, 1}, [](Progress& progress) {
     progress.begin_case(0, "a");
     test_time += 1;
     progress.end_case("oom");
-  }
-  EXPECT_EQ(contents(out), "[1/2] a: oom (took 1 s)\n");
-  std::fclose(out);
+  });
+  EXPECT_EQ(text, "[1/2] a: oom (took 1 s)\n");
 }
 
 }  // namespace

@@ -55,13 +55,6 @@ TEST(Sampler, WarmsUpAndThenMeasures) {
   EXPECT_EQ(outcomes[0].repetitions, 5);
 }
 
-TEST(Sampler, NoWarmUpIsFine) {
-  const auto outcomes =
-      sample(1, {.warmup = 0, .steps = 1}, {"step"}, [](int, int) { return PhaseSeconds{1}; });
-  EXPECT_TRUE(outcomes[0].samples.warmup.seconds.at(0).empty());
-  EXPECT_EQ(outcomes[0].samples.measured.seconds.at(0).size(), 1U);
-}
-
 TEST(Sampler, ReportsProgress) {
   std::vector<std::string> reports;
   ThreadWorld::run(1, [&](World& world) {
@@ -92,31 +85,37 @@ TEST(Sampler, ExpectsAsManyRepetitionsAsTheMinimumOfTimeNeedsUpToTheMaximum) {
             (std::vector<int>{3, 3, 3}));
 }
 
-TEST(Sampler, StopsOnceTheIntervalIsTight) {
-  // Equal times: the interval exists from 6 values on, with width 0.
-  const auto at_six = sample(1, {.warmup = 1, .steps = 3, .until_ci = 2}, {"step"},
-                             [](int, int) { return PhaseSeconds{1}; });
-  EXPECT_EQ(at_six[0].samples.measured.seconds[0].size(), 6U);
-  EXPECT_EQ(at_six[0].samples.stop_reason, "converged");
-
-  const auto at_steps = sample(1, {.warmup = 1, .steps = 8, .until_ci = 2}, {"step"},
-                               [](int, int) { return PhaseSeconds{1}; });
-  EXPECT_EQ(at_steps[0].samples.measured.seconds[0].size(), 8U);
-}
-
-TEST(Sampler, StopsAtTheCap) {
+TEST(Sampler, EndsByTheFirstRuleThatIsMet) {
+  const auto equal = [](int, int) { return PhaseSeconds{1}; };
   const auto wild = [](int, int i) { return PhaseSeconds{i % 2 == 0 ? 1.0 : 2.0}; };
-  const auto named =
-      sample(1, {.warmup = 0, .steps = 4, .until_ci = 1, .max_steps = 17}, {"step"}, wild);
-  EXPECT_EQ(named[0].samples.measured.seconds[0].size(), 17U);
-  EXPECT_EQ(named[0].samples.stop_reason, "max_steps");
-
-  const auto by_default = sample(1, {.warmup = 0, .steps = 4, .until_ci = 1}, {"step"}, wild);
-  EXPECT_EQ(by_default[0].samples.measured.seconds[0].size(), 40U);
-
-  const auto below_steps =
-      sample(1, {.warmup = 0, .steps = 9, .until_ci = 1, .max_steps = 2}, {"step"}, wild);
-  EXPECT_EQ(below_steps[0].samples.measured.seconds[0].size(), 9U);
+  const auto half = [](int rank, int) { return PhaseSeconds{rank == 1 ? 0.5 : 0.1}; };
+  struct Rule {
+    SamplerConfig config;
+    std::function<PhaseSeconds(int, int)> times;
+    std::size_t count;
+    std::string reason;
+  };
+  const std::vector<Rule> rules = {
+      {{.warmup = 0, .steps = 1}, equal, 1, "steps"},
+      // The interval exists from 6 values on; of equal times its width is 0.
+      {{.warmup = 1, .steps = 3, .until_ci = 2}, equal, 6, "converged"},
+      {{.warmup = 1, .steps = 8, .until_ci = 2}, equal, 8, "converged"},
+      {{.warmup = 0, .steps = 4, .until_ci = 1, .max_steps = 17}, wild, 17, "max_steps"},
+      {{.warmup = 0, .steps = 4, .until_ci = 1}, wild, 40, "max_steps"},
+      {{.warmup = 0, .steps = 9, .until_ci = 1, .max_steps = 2}, wild, 9, "max_steps"},
+      {{.warmup = 0, .steps = 2, .min_time = 4.4}, half, 9, "min_time"},
+      {{.warmup = 0, .steps = 10, .min_time = 1}, half, 10, "min_time"},
+      {{.warmup = 0, .steps = 2, .min_time = 100, .max_steps = 7}, half, 7, "max_steps"},
+      // The interval exists after 6 repetitions, and the time is reached after 9.
+      {{.warmup = 0, .steps = 2, .min_time = 4.4, .until_ci = 1}, half, 9, "converged"}};
+  for (const auto& [config, times, count, reason] : rules) {
+    for (const Outcome& outcome : sample(2, config, {"step"}, times)) {
+      const Samples& s = outcome.samples;
+      EXPECT_EQ(s.measured.seconds.at(0).size(), count) << config.steps << " " << reason;
+      EXPECT_EQ(s.warmup.seconds.at(0).size(), static_cast<std::size_t>(config.warmup));
+      EXPECT_EQ(s.stop_reason, reason) << config.steps << " " << count;
+    }
+  }
 }
 
 TEST(Sampler, TheHeadlineOfAllRanksDecides) {
@@ -155,25 +154,6 @@ TEST(Sampler, WarmsUpUntilTheSlowestRanksTimesAreSteady) {
   const auto fixed = sample(2, {.warmup = 3, .steps = 2}, {"step"}, times);
   EXPECT_EQ(fixed[0].samples.warmup.seconds[0].size(), 3U);
   EXPECT_EQ(fixed[0].samples.warmup_reason, "warmup");
-}
-
-TEST(Sampler, MeasuresForAMinimumOfTime) {
-  const auto times = [](int rank, int) { return PhaseSeconds{rank == 1 ? 0.5 : 0.1}; };
-  const auto long_enough = sample(2, {.warmup = 0, .steps = 2, .min_time = 4.4}, {"step"}, times);
-  EXPECT_EQ(long_enough[0].samples.measured.seconds[0].size(), 9U);
-  EXPECT_EQ(long_enough[1].samples.measured.seconds[0].size(), 9U);
-  EXPECT_EQ(long_enough[0].samples.stop_reason, "min_time");
-  const auto enough_steps = sample(2, {.warmup = 0, .steps = 10, .min_time = 1}, {"step"}, times);
-  EXPECT_EQ(enough_steps[0].samples.measured.seconds[0].size(), 10U);
-  const auto capped =
-      sample(2, {.warmup = 0, .steps = 2, .min_time = 100, .max_steps = 7}, {"step"}, times);
-  EXPECT_EQ(capped[0].samples.measured.seconds[0].size(), 7U);
-  EXPECT_EQ(capped[0].samples.stop_reason, "max_steps");
-  // Both rules: the interval exists from 6 repetitions on, and the time is reached after 9.
-  const auto both =
-      sample(2, {.warmup = 0, .steps = 2, .min_time = 4.4, .until_ci = 1}, {"step"}, times);
-  EXPECT_EQ(both[0].samples.measured.seconds[0].size(), 9U);
-  EXPECT_EQ(both[0].samples.stop_reason, "converged");
 }
 
 TEST(Sampler, NotesWhenEachRepetitionRan) {
@@ -240,23 +220,15 @@ TEST(Sampler, CountsTheInvoluntarySwitchesOfEachRepetition) {
   EXPECT_LE(taken.host.at(0).involuntary_switches, at_most);
 }
 
-TEST(Sampler, AStopOnOneRankEndsAll) {
-  const auto outcomes = sample(
-      3, {.warmup = 2, .steps = 10}, {"step"}, [](int, int) { return PhaseSeconds{1}; },
-      [](int rank, int done) { return rank == 2 && done >= 4; });
-  for (const Outcome& outcome : outcomes) {
-    EXPECT_EQ(outcome.error, "stopped by a signal");
-    EXPECT_EQ(outcome.repetitions, 4);
-  }
-}
-
-TEST(Sampler, AStopInWarmUpEndsIt) {
-  const auto outcomes = sample(
-      2, {.warmup = 5, .steps = 10}, {"step"}, [](int, int) { return PhaseSeconds{1}; },
-      [](int rank, int) { return rank == 0; });
-  for (const Outcome& outcome : outcomes) {
-    EXPECT_EQ(outcome.error, "stopped by a signal");
-    EXPECT_EQ(outcome.repetitions, 0);
+TEST(Sampler, AStopOnOneRankEndsAllInWarmUpAndMeasuring) {
+  for (const int at : {0, 4}) {
+    const auto outcomes = sample(
+        3, {.warmup = 2, .steps = 10}, {"step"}, [](int, int) { return PhaseSeconds{1}; },
+        [at](int rank, int done) { return rank == 2 && done >= at; });
+    for (const Outcome& outcome : outcomes) {
+      EXPECT_EQ(outcome.error, "stopped by a signal");
+      EXPECT_EQ(outcome.repetitions, at);
+    }
   }
 }
 

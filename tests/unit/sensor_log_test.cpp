@@ -62,17 +62,6 @@ TEST(SensorLog, AveragesTheReadingsOfASpanAndKeepsTheirLimits) {
   EXPECT_EQ(all.limits, ClockLimit::power);
 }
 
-TEST(SensorLog, TakesTheNearestReadingForASpanWithoutReadings) {
-  std::atomic<int> count = 0;
-  const double before = host_seconds();
-  const SensorLog log(std::make_unique<Counting>(count));
-  wait_for(count, 3);
-  const Reading first = log.during(before - 2, before - 1);
-  EXPECT_EQ(first.values[0], 1);
-  EXPECT_EQ(first.limits, ClockLimit::none);
-  EXPECT_GE(log.during(before + 1000, before + 1001).values[0], 2);
-}
-
 TEST(ReadingDuring, WithoutReadingsIsTheNearestOne) {
   const std::vector<TimedReading> readings = {{.time = 10, .reading = {.values = {1}}},
                                               {.time = 20, .reading = {.values = {2}}}};

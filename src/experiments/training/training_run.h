@@ -41,7 +41,9 @@ class TrainingRun final : public CaseRun {
   void capture_again() override;
   // The rehearsal's steps. Of several ranks only the first: later ones may differ in number.
   [[nodiscard]] Repetitions cold_repetitions() const override {
-    return rehearsal_.part(0, world_.size() == 1 ? rehearsal_.count() : 1);
+    Repetitions cold = rehearsal_;
+    if (world_.size() > 1) cold.keep_first(1);
+    return cold;
   }
   void add_to(CaseRecord& record) override;
   // The steps that loss scaling skipped. If it skipped all, the status is diverged.
