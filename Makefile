@@ -315,7 +315,6 @@ SOAK := cd tests && ../$(PYTHON) -m
 soak: $(BUILD)/paceline $(PACKAGES)
 	$(SOAK) random_kills --kills 200
 	$(SOAK) random_use --launches 2000 --jobs 2
-	$(SOAK) random_use --disagree
 	$(SOAK) random_training --launches 200 --jobs 2
 
 # ---- checks ptxas's report on kernels that must stay in registers; needs no GPU ------------------

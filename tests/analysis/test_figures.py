@@ -111,19 +111,6 @@ def test_without_warmup_samples_there_is_one_figure(make_file, tmp_path):
     assert (tmp_path / "out.png").read_bytes().startswith(PNG)
 
 
-def test_a_folder_gets_both_formats(sizes, tmp_path):
-    written = draw(tmp_path / "new" / "folder", sizes)
-    assert sorted(path.name for path in written) == [
-        "steps.png", "steps.svg", "warmup.png", "warmup.svg",
-    ]  # fmt: skip
-    assert all(path.stat().st_size > 1000 for path in written)
-
-
-def test_the_same_file_gives_the_same_svg(sizes, tmp_path):
-    first, second = draw(tmp_path / "a.svg", sizes), draw(tmp_path / "b.svg", sizes)
-    assert [p.read_bytes() for p in first] == [p.read_bytes() for p in second]
-
-
 def test_bars_hold_the_medians_in_the_axis_unit(sizes):
     results = load([sizes])[0]
     bar = steps.bar_of(results, 1, 1e3)

@@ -69,21 +69,6 @@ def test_csv_has_the_figures_of_the_summary(own, tmp_path):
                 assert float(cells[name]) == pytest.approx(value, rel=1e-12)
 
 
-def test_markdown_has_repetitions_device_ranks_and_median(own, tmp_path):
-    main(["tables", str(own), "--output", str(tmp_path / "table.md")])
-    words = (tmp_path / "table.md").read_text("utf-8")
-    with h5py.File(own) as file:
-        device = file["ranks/device"].asstr()[0]
-    assert f"n = {STEPS} repetitions" in words
-    assert f", {device}." in words  # two ranks of one CPU
-    assert "ranks 2" in words
-    first = rows(own)[0]
-    values = [1000 * first[f"step_{name}_s"] for name in ("median", "ci_low", "ci_high")]
-    median = figure(values[0])
-    digits = len(median.partition(".")[2])
-    assert f"{median} [{values[1]:,.{digits}f}, {values[2]:,.{digits}f}]" in words
-
-
 def test_figures_have_every_case_and_rank(own, tmp_path):
     main(["figures", str(own), "--output", str(tmp_path / "own.svg")])
     texts = []

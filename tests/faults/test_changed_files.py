@@ -8,7 +8,7 @@ from pathlib import Path
 
 import h5py
 
-from conftest import PATIENCE, Run, wait_for_cases
+from conftest import ended, wait_for_cases
 from result_files import step_times
 
 CONTEXTS = [8, 9, 10, 11]
@@ -28,18 +28,13 @@ def suspended(run):
         os.kill(run.pid, signal.SIGCONT)
 
 
-def end_of(run):
-    out, err = run.communicate(timeout=PATIENCE)
-    return Run(run.returncode, out, err)
-
-
 def test_a_case_file_that_is_removed(paceline, tmp_path, launch):
     run = launch(0, *SLOW)
     wait_for_cases(tmp_path, 1)
     with suspended(run):
         (removed,) = (tmp_path / "out.h5.cases").glob("tiny-8-*.h5")
         removed.unlink()
-    done = end_of(run)
+    done = ended(run)
     assert done.code == 6
     assert done.message == (
         f"paceline: {removed.name} of out.h5.cases was removed or changed while the sweep ran; "
@@ -66,12 +61,12 @@ def test_a_folder_that_is_removed_and_a_second_launch(paceline, tmp_path, launch
         shutil.rmtree(tmp_path / "out.h5.cases")
         second = launch(0, *SLOW, "--seed", 2)
         wait_for_cases(tmp_path, 1)
-    done = end_of(first)
+    done = ended(first)
     assert done.code == 6
     assert "the folder of its cases was removed or replaced meanwhile" in done.message
     (case,) = elsewhere.rglob("*.h5")
     assert str(case) in done.message
-    assert end_of(second).code == 0
+    assert ended(second).code == 0
     with h5py.File(tmp_path / "out.h5") as file:
         assert file.attrs["complete"]
         assert [c.attrs["seed"] for c in file["cases"].values()] == [2] * len(CONTEXTS)
@@ -83,7 +78,7 @@ def test_an_output_that_somebody_else_makes_is_kept(paceline, tmp_path, launch):
     wait_for_cases(tmp_path, 1)
     with suspended(run):
         Path(tmp_path / "out.h5").write_text("theirs")
-    done = end_of(run)
+    done = ended(run)
     assert done.code == 6
     assert "another program has written it meanwhile" in done.message
     assert (tmp_path / "out.h5").read_text() == "theirs"

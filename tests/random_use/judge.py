@@ -22,7 +22,6 @@ from result_files import split_into_case_files
 
 FAILED_CHECK, STOPPED = 4, 6  # exit codes
 UNPRINTED = "standard output cannot be written"
-MAX_SHRINKING = 25  # runs
 MAX_RANKS = 6
 # Two programs that profile NCCL on the same GPUs beside others wait for each other without end.
 PROFILED_NCCL = threading.Lock()
@@ -40,7 +39,6 @@ class Outcome:
     use: Use
     code: int
     complaint: str = ""
-    shorter: str = ""
 
 
 def launched(use: Use) -> list[str]:
@@ -204,35 +202,6 @@ def run_use(use: Use, follows: random.Random | None = None, analysed: bool = Fal
         return Outcome(use, done.code)
 
 
-def kind_of(complaint: str) -> str:
-    return complaint.split(":")[0]
-
-
-def shrunk(use: Use, kind: str) -> Use:
-    """A use with fewer options, values and ranks that fails in the same way."""
-    runs = 0
-    smaller = True
-    keep = {"--output", "--device", "--threads", "--bytes", "--size", "--vocab", "--steps"}
-    keep |= {"--context", "--d-model", "--d-ff", "--layers", "--heads", "--head-dim"}
-    keep &= use.options.keys()
-    while smaller and runs < MAX_SHRINKING:
-        tries = [replace(use, ranks=n) for n in range(use.ranks)]
-        for name, value in use.options.items():
-            rest = {key: other for key, other in use.options.items() if key != name}
-            tries.append(replace(use, options=rest))
-            first, *more = (value or "").split(",")
-            tries += [replace(use, options={**use.options, name: first})] if more else []
-        smaller = False
-        for one in tries:
-            if not keep <= one.options.keys() or runs >= MAX_SHRINKING:
-                continue
-            runs += 1
-            if kind_of(run_use(one).complaint) == kind:
-                use, smaller = one, True
-                break
-    return use
-
-
 def run_seed(
     seed: int, device: str = "cpu", max_ranks: int = MAX_RANKS, environments: bool = False
 ) -> Outcome:
@@ -246,12 +215,3 @@ def run_seed(
             use.options["--threads"] = str(use.environment.threads)
     follows = chance if chance.random() < FOLLOWED else None
     return run_use(use, follows, environments and chance.random() < FOLLOWED)
-
-
-def explained(outcome: Outcome) -> Outcome:
-    """Adds a shorter command line that fails in the same way, if one is found."""
-    kind = kind_of(outcome.complaint)
-    again = run_use(outcome.use)
-    if outcome.code != HUNG and kind_of(again.complaint) == kind:
-        outcome.shorter = shown(shrunk(outcome.use, kind))
-    return outcome

@@ -156,40 +156,6 @@ TEST_F(ProcessGroups, interleave_collectives_of_every_kind_on_both_axes) {
   }
 }
 
-TEST_F(ProcessGroups, hand_results_from_one_axis_to_the_other_in_the_order_of_calls) {
-  constexpr std::int64_t k = 1025;
-  const Buffer x(Dtype::f64, k);
-  const Buffer gathered(Dtype::f64, columns * k);
-  fill(x, [&](std::int64_t i) { return moved(rank, i); });
-  row->communicator->all_reduce(x, x, ReduceOp::sum);
-  column->communicator->all_reduce(x, x, ReduceOp::sum);
-  row->communicator->all_gather(gathered, x);
-  column->communicator->broadcast(gathered, rows - 1);
-  wait();
-  const auto of_all = [&](std::int64_t i) {
-    double total = 0;
-    for (int r = 0; r < n; ++r) total += moved(r, i % k);
-    return total;
-  };
-  expect("all_reduce in rows, then in columns", x, of_all);
-  expect("all_gather of it", gathered, of_all);
-}
-
-TEST_F(ProcessGroups, keep_control_apart_from_data) {
-  std::vector<Call> calls;
-  for (int i = 0; i < 20; ++i) {
-    for (const Group* group : {row.get(), column.get()}) {
-      calls.push_back(calls_of(*group, 10'000).front());
-      calls.back().start(*group->communicator);
-      EXPECT_EQ(group->world->max(rank), group->members.back());
-      EXPECT_EQ(static_cast<int>(group->world->gather("x").size()),
-                group->world->rank() == 0 ? group->size() : 0);
-    }
-  }
-  wait();
-  for (const Call& call : calls) call.check();
-}
-
 TEST_F(ProcessGroups, have_the_order_of_their_keys) {
   std::vector<int> reversed;
   for (int r = n - 1; r >= 0; --r) reversed.push_back(r);

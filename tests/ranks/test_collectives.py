@@ -1,28 +1,17 @@
 """`collectives` under mpirun: every operation is checked on every rank; contents of the file."""
 
 import json
-import subprocess
 import sys
 
 import h5py
 import numpy as np
 import pytest
 
-from conftest import PROGRAM, ROOT, gpu_count
+from conftest import PROGRAM, ROOT, gpu_count, run_line
 from result_files import columns_of, summary
 
-RUN = (
-    "collectives",
-    "--device",
-    "cpu",
-    "--threads",
-    1,
-    "--quiet",
-    "--output",
-    "out.h5",
-    "--warmup",
-    1,
-)
+RUN = ("collectives", "--device", "cpu", "--threads", 1, "--quiet", "--output", "out.h5")
+RUN += ("--warmup", 1)
 OPS = "all_reduce,reduce_scatter,all_gather,broadcast,reduce,all_to_all,send_recv"
 REDUCTIONS = "sum,prod,min,max,avg"
 EVERY = ("--op", OPS, "--in-place", "no,yes", "--redop")
@@ -30,7 +19,7 @@ EVERY = ("--op", OPS, "--in-place", "no,yes", "--redop")
 
 @pytest.mark.parametrize(
     ("ranks", "redops"),
-    [(1, "sum"), pytest.param(3, REDUCTIONS, marks=pytest.mark.long), (6, "max,avg")],
+    [(1, "sum"), (2, "max,avg"), pytest.param(3, REDUCTIONS, marks=pytest.mark.long)],
 )
 def test_every_operation_and_reduction_is_right(paceline, tmp_path, ranks, redops):
     """Sizes of 0 and of odd element counts; sub-communicators of the same launch."""
@@ -62,7 +51,7 @@ def test_the_other_dtypes_too(paceline, tmp_path):
 
 def test_the_record(paceline, tmp_path):
     done = paceline(
-        *(*RUN, "--steps", 7, "--op", "all_reduce,all_gather", "--bytes", "1KB,1MB"),
+        *(*RUN, "--steps", 3, "--op", "all_reduce,all_gather", "--bytes", "1KB,1MB"),
         *("--ranks", "2,3", "--fit", "--cadence", "barrier,back-to-back", "--cache", "warm,cold"),
         ranks=3,
     )
@@ -74,8 +63,8 @@ def test_the_record(paceline, tmp_path):
             case = f["cases"][name]
             n = case.attrs["ranks"]
             seconds = case["samples/time"][:]
-            assert seconds.shape == (n, 7)  # ranks of the case
-            assert case["samples/host"].shape == (n, 7)
+            assert seconds.shape == (n, 3)  # ranks of the case
+            assert case["samples/host"].shape == (n, 3)
             bytes_ = table["message_bytes"][row]
             assert bytes_ == table["bytes"][row] // (4 * n) * 4 * n
             algbw = bytes_ / np.median(seconds.max(axis=0))
@@ -168,14 +157,6 @@ def test_both_backends_in_one_launch(paceline, tmp_path):
     assert set(graphs) == {"nccl"}
 
 
-def test_what_does_not_fit_is_a_row_on_every_rank(paceline, tmp_path):
-    done = paceline(
-        *(*RUN, "--steps", 1, "--bytes", "1KB,200MB", "--memory-limit", "300MB"), ranks=2
-    )
-    assert done.code == 0, done.err
-    assert summary(tmp_path / "out.h5")["status"] == ["ok", "oom"]
-
-
 def test_links_are_measured_with_what_memory_there_is(paceline, tmp_path):
     done = paceline(*(*RUN, "--steps", 1, "--bytes", "1KB", "--memory-limit", "20MB"), ranks=2)
     assert done.code == 0, done.err
@@ -229,12 +210,10 @@ def test_the_comparison_with_bare_mpi(tmp_path):
     rows = tmp_path / "rows.jsonl"
     script = ROOT / "bench/peers/collective_ratios.py"
     words = [script, "--backend", "mpi", "--ranks", "2", "--bytes", "4096", "--steps", "3"]
-    done = subprocess.run(
-        [sys.executable, *words, "--turns", "1", "--paceline", PROGRAM, "--output", rows],
-        cwd=ROOT, capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert "| 4096 |" in done.stdout
+    words += ["--turns", "1", "--paceline", PROGRAM, "--output", rows]
+    done = run_line(ROOT, [sys.executable, *words])
+    assert done.code == 0, done.err
+    assert "| 4096 |" in done.out
     measured = [json.loads(line) for line in rows.read_text().splitlines()]
     assert {row["variant"] for row in measured} >= {"bare", "barrier"}
 
@@ -280,6 +259,7 @@ def test_a_fit_of_one_size_is_left_out(paceline, tmp_path):
     sizes = ("--bytes", "1KB,200MB", "--memory-limit", "300MB", "--in-place", "no,yes", "--fit")
     done = paceline(*RUN, "--steps", 1, *sizes, ranks=2)
     assert done.code == 0, done.err
+    assert summary(tmp_path / "out.h5")["status"] == ["ok", "oom", "ok", "ok"]
     with h5py.File(tmp_path / "out.h5") as file:
         assert list(file["fit/in_place"].asstr()) == ["yes"]
         assert sorted(file["fit_residuals/message_bytes"]) == [1000, 200_000_000]
@@ -295,7 +275,7 @@ def test_messages_of_no_bytes_are_not_fitted(paceline, tmp_path):
         assert list(file["fit_residuals/message_bytes"]) == [16_000, 256_000]
 
 
-@pytest.mark.parametrize("sizes", ["1000,1001", "4,1000", "1000"])
+@pytest.mark.parametrize("sizes", ["1000,1001", "4,1000"])
 def test_a_fit_needs_two_sizes_after_rounding(paceline, sizes):
     done = paceline(*RUN, "--bytes", sizes, "--fit", ranks=2)
     assert done.code == 2
