@@ -425,68 +425,6 @@ TEST_F(StreamOrder, a_step_is_skipped_once_all_ranks_have_said) {
   }
 }
 
-// The course's test: ten steps on the same rows on every rank, against torch's AdamW in float64
-// with the same gradients.
-TEST_F(Sharding, trains_the_courses_toy_models) {
-  Device& device = *shared.device;
-  const auto ops = make_ops("fp32");
-  for (const ToyDesign& design : {toy_model(), toy_model_with_tied_weights()}) {
-    for (const auto strategy : sharded_strategies) {
-      SCOPED_TRACE(std::string(design.name) + ", " + std::string(name_of(strategy)));
-      StoreLayout layout;
-      layout.shards = n;
-      layout.group_ends = unit_ends(design.trainable);
-      if (strategy == Strategy::fsdp) layout.kept_shard = world.rank();
-      ToyModel model(device, *ops, design, layout);
-      model.draw(42);
-      const auto frozen = floats_of(model.frozen().parameters());
-      ParameterStore& store = model.trainable();
-      const std::unique_ptr<ParallelStrategy> sync =
-          make_strategy({.strategy = strategy}, store, *ops, shared.all, shared.gathers);
-      AdamW adamw(store, course, sync->shard());
-      const StepState state = StepState::create(device, 1, 1, Dtype::f32, false, learning_rate);
-      const auto start = parameters_of(*sync);
-      std::vector<double> p(start.begin(), start.end());
-      std::vector<double> m(p.size());
-      std::vector<double> v(p.size());
-      const auto rows = [&](std::int64_t width, std::uint64_t stream) {
-        std::vector<float> values(static_cast<std::size_t>(32 * width));
-        Random(42, stream).fill_normal(values);
-        Array x = device.allocate({32, width}, Dtype::f32, MemoryKind::activation);
-        device.to_device(x, values.data());
-        return x;
-      };
-      const Array x = rows(10, 0);
-      const Array y = rows(5, 1);
-      for (int step = 1; step <= steps; ++step) {
-        model.forward_backward(x, y, *sync, n);
-        adamw.step(*ops, state);
-        sync->updated();
-        const auto g = gradients_of(*sync);
-        for (std::size_t i = 0; i < p.size(); ++i) {
-          p[i] *= 1 - learning_rate * course.weight_decay;
-          m[i] = course.beta1 * m[i] + (1 - course.beta1) * g[i];
-          v[i] = course.beta2 * v[i] + (1 - course.beta2) * g[i] * g[i];
-          const double denominator =
-              std::sqrt(v[i]) / std::sqrt(1 - std::pow(course.beta2, step)) + course.eps;
-          p[i] -= learning_rate / (1 - std::pow(course.beta1, step)) * m[i] / denominator;
-        }
-      }
-      const auto now = parameters_of(*sync);
-      for (const ParameterEntry& entry : store.entries()) {
-        const auto first = static_cast<std::ptrdiff_t>(entry.offset);
-        const auto last = first + static_cast<std::ptrdiff_t>(entry.shape.numel());
-        EXPECT_LT(distance({now.begin() + first, now.begin() + last},
-                           {p.begin() + first, p.begin() + last}),
-                  1e-6)
-            << entry.views.front().name;
-      }
-      EXPECT_NE(now, start);
-      EXPECT_EQ(floats_of(model.frozen().parameters()), frozen);
-    }
-  }
-}
-
 }  // namespace
 }  // namespace paceline
 
