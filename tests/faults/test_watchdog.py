@@ -1,7 +1,6 @@
 """Ranks that hang: the others end the launch, with one line that names the missing ranks."""
 
 import contextlib
-import fcntl
 import os
 import re
 import signal
@@ -191,26 +190,6 @@ def test_ranks_that_are_suspended_for_longer_than_the_timeout_go_on(in_long_case
     used = {pid: processor_time(pid) for pid in in_long_case.pids.values()}
     wait_until(lambda: all(processor_time(pid) > used[pid] + 0.7 for pid in used))
     assert in_long_case.run.poll() is None
-
-
-def test_two_stopped_ranks_are_both_named(in_long_case):
-    for rank in (0, 1):
-        in_long_case.signal(rank, signal.SIGSTOP)
-    code, line, _ = in_long_case.end()
-    assert code == 5
-    assert line.startswith("paceline: rank 2: ")
-    assert f"; ranks 0, 1 on {HOST} did not arrive; " in line
-
-
-def test_a_rank_that_does_something_else_did_not_arrive(tmp_path, launch):
-    """Rank 0 waits ten seconds for another run's output, and the other ranks for rank 0."""
-    folder = tmp_path / "out.h5.cases"
-    folder.mkdir()
-    with (folder / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        code, line, _ = launch(*MODEL, "--timeout", 1, "--context", LONG).end()
-    assert code == 5
-    assert f"; rank 0 on {HOST} did not arrive; " in line
 
 
 def test_a_rank_stopped_in_a_collective_is_named_with_it(paceline, tmp_path, in_long_collective):

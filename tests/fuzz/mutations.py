@@ -17,12 +17,13 @@ NAMES = (
     ".hidden", "",
 )  # fmt: skip
 NUMBERS = (np.nan, -1.0, np.inf, -np.inf, 0.0, -0.0, 1e308, 5e-324, 2.0**63)
-SHAPES = ((), (0,), (1,), (7,), (2, 3), (1, 2, 3), (3, 0), (1,) * 32)
+SHAPES = ((), (0,), (1,), (2,), (7,), (1, 1), (2, 3), (1, 2, 3), (3, 0), (1,) * 32)
 ABSURD = ((2**40,), (2**33, 2**33), (2**62, 4), (2**31,))
 
 
 def types() -> dict[str, np.dtype]:
     return {
+        "reals": np.dtype("f8"),
         "integers": np.dtype("i8"),
         "bytes": np.dtype("u1"),
         "big-endian reals": np.dtype(">f4"),
@@ -80,17 +81,13 @@ def rename(file: h5py.File, chance: random.Random) -> str:
 
 
 def change_type(file: h5py.File, chance: random.Random) -> str:
+    if chance.random() < 0.2:
+        make = lambda parent, name: parent.create_dataset(name, data=h5py.Empty("f8"))  # noqa: E731
+        return f"no space for {replaced(file, chance, make)}"
     kind, dtype = chance.choice(list(types().items()))
-    shape = chance.choice([(1,), (2,), (1, 1), (2, 3)])
+    shape = chance.choice(SHAPES)
     make = lambda parent, name: parent.create_dataset(name, shape, dtype)  # noqa: E731
     return f"{kind} {shape} for {replaced(file, chance, make)}"
-
-
-def change_shape(file: h5py.File, chance: random.Random) -> str:
-    shape, text = chance.choice(SHAPES), chance.random() < 0.3
-    dtype = h5py.string_dtype() if text else chance.choice([np.dtype("f8"), np.dtype("i8")])
-    make = lambda parent, name: parent.create_dataset(name, shape, dtype)  # noqa: E731
-    return f"{dtype} {shape} for {replaced(file, chance, make)}"
 
 
 def absurd_shape(file: h5py.File, chance: random.Random) -> str:
@@ -111,11 +108,6 @@ def absurd_shape(file: h5py.File, chance: random.Random) -> str:
         return f"{dtype} {shape} for {replaced(file, chance, make)}"
     except (ValueError, OSError) as error:  # HDF5 refuses to create it
         return f"nothing, since {error}"
-
-
-def empty(file: h5py.File, chance: random.Random) -> str:
-    make = lambda parent, name: parent.create_dataset(name, data=h5py.Empty("f8"))  # noqa: E731
-    return "no space for " + replaced(file, chance, make)
 
 
 def poison(file: h5py.File, chance: random.Random) -> str:
@@ -233,7 +225,7 @@ def status(file: h5py.File, chance: random.Random) -> str:
 
 
 CHANGES = (
-    delete, rename, change_type, change_shape, absurd_shape, empty, poison, poison, link,
+    delete, rename, change_type, change_type, change_type, absurd_shape, poison, poison, link,
     data_elsewhere, group_for_dataset, add_member, attribute, attribute, text, case_name, status,
 )  # fmt: skip
 

@@ -204,35 +204,6 @@ TEST_F(ProcessGroups, work_while_another_group_is_idle) {
   together.check();
 }
 
-TEST_F(ProcessGroups, outlive_the_world_that_they_were_split_from) {
-  std::unique_ptr<World> half = row->world->split(0, 0);
-  const std::unique_ptr<World> again = half->split(0, 0);
-  const std::unique_ptr<Communicator> communicator = shared.make_communicator(*half);
-  half.reset();
-  EXPECT_EQ(again->max(rank), row->members.back());
-  const Buffer x(Dtype::f32, 3);
-  fill(x, [&](std::int64_t i) { return moved(rank, i); });
-  communicator->all_reduce(x, x, ReduceOp::sum);
-  wait();
-  expect("all_reduce", x, [&](std::int64_t i) { return row->sum(i); });
-}
-
-// The same memory is registered with both; MPI registers nothing.
-TEST_F(ProcessGroups, register_memory_each_on_its_own) {
-  constexpr std::int64_t k = 256 * registered_part_bytes / sizeof(float);
-  const Array x = row->communicator->allocate({k}, Dtype::f32);
-  const auto in_row = row->communicator->register_memory(x);
-  const auto in_column = column->communicator->register_memory(x);
-  fill(x, [&](std::int64_t i) { return moved(rank, i); });
-  row->communicator->all_reduce(x, x, ReduceOp::sum);
-  wait();
-  expect("all_reduce in the row", x, [&](std::int64_t i) { return row->sum(i); });
-  fill(x, [&](std::int64_t i) { return moved(rank, i); });
-  column->communicator->all_reduce(x, x, ReduceOp::sum);
-  wait();
-  expect("all_reduce in the column", x, [&](std::int64_t i) { return column->sum(i); });
-}
-
 }  // namespace
 }  // namespace paceline
 
