@@ -3,13 +3,12 @@
 import fcntl
 import os
 import signal
-import subprocess
-from pathlib import Path
 
 import h5py
 import pytest
 
 from conftest import PATIENCE, ended, wait_for_cases, wait_until
+from processes import processor_seconds, ranks_of
 from result_files import saved, step_times
 
 CPU = ("--device", "cpu", "--threads", 1)
@@ -21,13 +20,6 @@ ARGS = ("model", *MODEL, *CPU, "--warmup", 1, "--output", "out.h5", "--context")
 STEPS = ("--steps", 100)
 SWEEP = (*ARGS, ",".join(map(str, SHORT)), *STEPS)
 SWEEP_AND_LONG = (*ARGS, ",".join(map(str, [*SHORT, LONG])), *STEPS)
-
-
-def ranks_of(run):
-    """The processes of the ranks, in their order."""
-    line = ["pgrep", "-P", str(run.pid)]
-    listed = subprocess.run(line, capture_output=True, text=True, check=True)
-    return [int(process) for process in listed.stdout.split()]
 
 
 ENDS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
@@ -59,25 +51,20 @@ def test_a_stop_signal_keeps_finished_cases_and_resume_goes_on(
         assert f.attrs["complete"]
 
 
-def processor_seconds(processes):
-    stats = [Path(f"/proc/{process}/stat").read_text() for process in processes]
-    ticks = [stat.rpartition(")")[2].split()[11:13] for stat in stats]  # user, system
-    return [(int(user) + int(system)) / os.sysconf("SC_CLK_TCK") for user, system in ticks]
-
-
 @pytest.mark.parametrize("alone", [False, True])
 def test_a_stop_signal_ends_verify(tmp_path, launch, alone):
     """While all ranks train, or while rank 0 trains alone; each takes longer than the test."""
     verify = ("--context", 16, "--batch-size", 4, "--steps", 1, "--verify", 1000)
     run = launch(2, "ddp", *MODEL, *CPU, *verify, "--output", "out.h5")
     wait_until(lambda: (tmp_path / "out.h5.cases").exists())
-    ranks = ranks_of(run)
-    wait_until(lambda: min(processor_seconds(ranks)) > 1)
+    wait_until(lambda: len(ranks_of(run)) == 2)
+    first, other = ranks_of(run).values()
+    wait_until(lambda: min(processor_seconds(first), processor_seconds(other)) > 1)
 
     def only_rank_0_works():
-        before = processor_seconds(ranks)
-        wait_until(lambda: processor_seconds(ranks)[0] > before[0] + 0.3)
-        return processor_seconds(ranks)[1] < before[1] + 0.1
+        before = processor_seconds(first), processor_seconds(other)
+        wait_until(lambda: processor_seconds(first) > before[0] + 0.3)
+        return processor_seconds(other) < before[1] + 0.1
 
     if alone:
         wait_until(only_rank_0_works)

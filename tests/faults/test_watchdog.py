@@ -5,7 +5,6 @@ import os
 import re
 import signal
 import time
-from pathlib import Path
 
 import pytest
 
@@ -19,6 +18,7 @@ from conftest import (
     start,
     wait_until,
 )  # fmt: skip
+from processes import is_alive, processor_seconds, ranks_of
 from result_files import step_times, summary
 
 RANKS = 3
@@ -30,32 +30,6 @@ LONG = 512  # this case outlasts a test
 WAITS = PROGRAM.with_name("waits")
 
 
-def is_alive(pid):
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    return state not in "ZX"
-
-
-def rank_of(pid):
-    """None for a process that is not a rank, or not yet: forked by mpirun, but not started."""
-    try:
-        variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-    except (FileNotFoundError, ProcessLookupError):
-        return None
-    for variable in variables:
-        if variable.startswith(b"OMPI_COMM_WORLD_RANK="):
-            return int(variable.partition(b"=")[2])
-    return None
-
-
-def processor_time(pid):
-    """In seconds."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
-
-
 class Launch:
     def __init__(self, folder, ranks, arguments):
         self.ranks = ranks
@@ -64,8 +38,7 @@ class Launch:
         self.since = time.monotonic()  # the time of the last signal
 
     def found_all_ranks(self):
-        children = Path(f"/proc/{self.run.pid}/task/{self.run.pid}/children").read_text().split()
-        self.pids = {rank_of(int(pid)): int(pid) for pid in children}
+        self.pids = ranks_of(self.run)
         return set(self.pids) == set(range(self.ranks))
 
     def signal(self, rank, which):
@@ -107,8 +80,8 @@ def wait_for_long_case(run, folder):
     """Waits until all cases but the long one are finished and the long one is running."""
     cases = folder / "out.h5.cases"
     wait_until(lambda: len(list(cases.glob("*.h5"))) == len(FINISHED))
-    used = {pid: processor_time(pid) for pid in run.pids.values()}
-    wait_until(lambda: all(processor_time(pid) > used[pid] + 0.7 for pid in used))
+    used = {pid: processor_seconds(pid) for pid in run.pids.values()}
+    wait_until(lambda: all(processor_seconds(pid) > used[pid] + 0.7 for pid in used))
 
 
 @pytest.fixture
@@ -187,8 +160,8 @@ def test_ranks_that_are_suspended_for_longer_than_the_timeout_go_on(in_long_case
     for rank in (2, 1, 0):
         in_long_case.signal(rank, signal.SIGCONT)
         time.sleep(0.1)
-    used = {pid: processor_time(pid) for pid in in_long_case.pids.values()}
-    wait_until(lambda: all(processor_time(pid) > used[pid] + 0.7 for pid in used))
+    used = {pid: processor_seconds(pid) for pid in in_long_case.pids.values()}
+    wait_until(lambda: all(processor_seconds(pid) > used[pid] + 0.7 for pid in used))
     assert in_long_case.run.poll() is None
 
 

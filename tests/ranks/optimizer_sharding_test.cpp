@@ -30,6 +30,11 @@ constexpr AdamWConfig course{.weight_decay = 0.1};
 constexpr std::array sharded_strategies = {Strategy::owner_broadcast, Strategy::zero1,
                                            Strategy::zero2, Strategy::fsdp};
 
+// Not finite on rank 0 alone.
+float overflow(int rank, int /*step*/, std::int64_t i) {
+  return rank == 0 && i == 0 ? std::numeric_limits<float>::infinity() : 1.0F;
+}
+
 // |a - b| / |b|; 0 where they are bitwise equal except for the sign of 0.
 double distance(const std::vector<float>& a, const std::vector<float>& b) {
   double difference = 0;
@@ -50,6 +55,11 @@ class Sharding : public ::testing::Test {
     Precision precision = precision_named(name);
     precision.communication = exchanged;
     return shared.device->make_ops({.precision = precision, .deterministic = true});
+  }
+  static std::vector<ParameterId> ids_of(const std::vector<ParameterEntry>& entries) {
+    std::vector<ParameterId> ids(entries.size());
+    std::iota(ids.begin(), ids.end(), ParameterId{0});
+    return ids;
   }
   static std::vector<ParameterGroup> one_group() { return {{course, {0, 1, 2, 3, 4}}}; }
 
@@ -91,6 +101,17 @@ class StreamOrder : public Sharding {
     shared.device->zero(x);
     shared.device->synchronize();
     return x;
+  }
+  // The ranks, counted from 1, have written their own slices of each range.
+  void expect_every_slice_is_its_rank_s(Replica& r, const Array& seen) const {
+    const auto values = floats_of(seen);
+    for (const GradientRange& range : r.sync().ranges()) {
+      for (std::int64_t i = 0; i < range.length; ++i) {
+        const std::int64_t at = range.offset + i;
+        if (is_padding(r.store(), at)) continue;
+        ASSERT_EQ(values[static_cast<std::size_t>(at)], 1 + i * n / range.length) << at;
+      }
+    }
   }
   // Until the end of the update, or later.
   static void expect_waited_for(const Wait& wait, const Exchange& e) {
@@ -148,9 +169,6 @@ TEST_F(Sharding, owners_are_chosen_largest_first) {
 // A value that is not finite on one rank makes all ranks skip the step.
 TEST_F(Sharding, skips_a_step_together) {
   const auto ops = make_ops("fp16");
-  const Gradients overflow = [](int rank, int, std::int64_t i) {
-    return rank == 0 && i == 0 ? std::numeric_limits<float>::infinity() : 1.0F;
-  };
   for (const auto strategy : sharded_strategies) {
     Replica r(*ops, uneven_entries(), one_group(), strategy, {});
     const auto before = parameters_of(r.sync());
@@ -228,8 +246,7 @@ TEST_F(Sharding, a_unit_in_use_keeps_its_slot) {
 // that forward used early, as with recomputation.
 TEST_F(Sharding, nothing_is_gathered_for_backward_before_forward_has_ended) {
   const auto ops = make_ops("fp32");
-  std::vector<ParameterId> all(12);
-  std::iota(all.begin(), all.end(), ParameterId{0});
+  const std::vector<ParameterId> all = ids_of(more_than_a_window());
   Replica r(*ops, more_than_a_window(), {{course, all}}, Strategy::fsdp, {.prefetch = 2});
   for (int step = 0; step < 2; ++step) {
     r.sync().begin_step();
@@ -284,15 +301,8 @@ TEST_F(StreamOrder, forward_reads_what_was_gathered) {
       ops->cast(range.of(seen), range.of(r.store().parameters()));
     }
     shared.device->synchronize();
-    const auto values = floats_of(seen);
+    expect_every_slice_is_its_rank_s(r, seen);
     const auto& ranges = r.sync().ranges();
-    for (const GradientRange& range : ranges) {
-      for (std::int64_t i = 0; i < range.length; ++i) {
-        const std::int64_t at = range.offset + i;
-        if (is_padding(r.store(), at)) continue;
-        ASSERT_EQ(values[static_cast<std::size_t>(at)], 1 + i * n / range.length) << at;
-      }
-    }
     ASSERT_EQ(r.sync().waits().size(), ranges.size());
     for (std::size_t i = 0; i < ranges.size(); ++i) {
       expect_waited_for(r.sync().waits()[i], r.sync().exchanges()[i]);
@@ -317,22 +327,14 @@ TEST_F(StreamOrder, a_unit_is_read_where_and_when_it_was_gathered) {
       ops->cast(r.store().entries()[id].range().of(seen), x.reshape({x.numel()}));
     }
     shared.device->synchronize();
-    const auto values = floats_of(seen);
-    for (const GradientRange& range : r.sync().ranges()) {
-      for (std::int64_t i = 0; i < range.length; ++i) {
-        const std::int64_t at = range.offset + i;
-        if (is_padding(r.store(), at)) continue;
-        ASSERT_EQ(values[static_cast<std::size_t>(at)], 1 + i * n / range.length) << at;
-      }
-    }
+    expect_every_slice_is_its_rank_s(r, seen);
     ASSERT_EQ(r.sync().waits().size(), r.sync().ranges().size());
   }
 }
 
 TEST_F(StreamOrder, gradients_are_written_over_others_once_those_are_scattered) {
   const auto entries = more_than_a_window();
-  std::vector<ParameterId> all(entries.size());
-  std::iota(all.begin(), all.end(), ParameterId{0});
+  const std::vector<ParameterId> all = ids_of(entries);
   for (Stream* held : streams()) {
     for (const auto strategy : {Strategy::zero2, Strategy::fsdp}) {
       Replica r(*ops, entries, {{course, all}}, strategy, {.bucket_bytes = 1});
@@ -364,8 +366,7 @@ class SentAs : public Sharding, public ::testing::WithParamInterface<Dtype> {};
 TEST_P(SentAs, a_window_of_gradients_leaves_padding_at_zero) {
   const auto exact_ops = make_ops("fp32", GetParam());
   const auto entries = more_than_a_window();
-  std::vector<ParameterId> all(entries.size());
-  std::iota(all.begin(), all.end(), ParameterId{0});
+  const std::vector<ParameterId> all = ids_of(entries);
   std::vector<std::vector<float>> weights;
   for (const auto strategy : {Strategy::zero1, Strategy::zero2, Strategy::fsdp}) {
     Replica r(*exact_ops, entries, {{course, all}}, strategy, {.bucket_bytes = 1});
@@ -416,9 +417,7 @@ TEST_F(StreamOrder, a_step_is_skipped_once_all_ranks_have_said) {
   const auto half = make_ops("fp16");
   for (Stream* held : streams()) {
     Replica r(*half, uneven_entries(), one_group(), Strategy::zero1, {});
-    r.exchange(0, [](int rank, int, std::int64_t i) {
-      return rank == 0 && i == 0 ? std::numeric_limits<float>::infinity() : 1.0F;
-    });
+    r.exchange(0, overflow);
     const HeldBack hold(*held);
     r.update();
     EXPECT_EQ(r.state().get(*shared.device, StepScalar::step), 0);
