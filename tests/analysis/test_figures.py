@@ -130,13 +130,6 @@ def test_times_far_apart_are_in_separate_panels(sizes):
     ]
 
 
-def test_times_close_together_share_a_scale(make_file):
-    factors = [{"size": size, "context": c} for size in ("a", "b") for c in (1, 2)]
-    (panel,) = layout.panels_of(load([make_file([measured(one) for one in factors])])[0])
-    assert (panel.title, panel.names) == ("", ["size", "context"])
-    assert panel.labels == [["a", "1"], ["a", "2"], ["b", "1"], ["b", "2"]]
-
-
 def test_forty_cases_are_in_two_columns_and_share_the_warmup_scale(make_file, tmp_path):
     factors = [
         {"size": size, "context": context, "precision": precision}
@@ -171,12 +164,6 @@ def test_a_sweep_without_measured_cases_has_a_figure(make_file, tmp_path):
 def test_a_mismatch_is_named_beside_its_bar(make_file, tmp_path):
     wrong = measured({"size": "small"}) | {"status": "mismatch", "reason": "loss differs"}
     assert "34.0 ms, mismatch" in texts(draw(tmp_path / "out.svg", make_file([wrong]))[0])
-
-
-def test_long_runs_are_in_seconds(make_file, tmp_path):
-    path = make_file([measured({"context": c}, 400 * c) for c in (1, 2)])
-    words = texts(draw(tmp_path / "out.svg", path)[0])
-    assert "13.6 s" in words and "27.2 s" in words and "time per step (s)" in words
 
 
 def test_cases_that_share_a_run_have_one_warmup_cell(make_file, tmp_path):

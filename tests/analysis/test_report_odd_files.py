@@ -33,38 +33,27 @@ def made(path, tmp_path):
     return text
 
 
-def test_one_case_of_one_rank(make_file, tmp_path):
-    text = made(make_file([case(SMALL, STEP)], ranks=[("NVIDIA H100", "GPU-1", "a")]), tmp_path)
-    assert "forward 30.00 ms, backward 60.00 ms" in text
-    assert text.count("<figure ") == 1
+SOUND = case(SMALL, STEP)
 
 
-def test_an_oom_case_and_a_measured_case(make_file, tmp_path):
-    text = made(make_file([OOM, case(SMALL, STEP)]), tmp_path)
-    assert "Backward takes 2.00 times as long" in text
-    assert "oom: needs 99 GB | of 80" in text
-    assert "forward 30.00 ms, backward 60.00 ms" in text
-
-
-def test_a_file_without_measured_cases(make_file, tmp_path):
-    text = made(make_file([OOM]), tmp_path)
-    assert "oom: needs 99 GB" in text
-    assert "where a step" not in text[: text.index('id="contents"')].lower()
-
-
-def test_a_sweep_that_was_cut_off(make_file, tmp_path):
-    assert "no: stopped early" in made(make_file([case(SMALL, STEP)], complete=False), tmp_path)
-
-
-def test_schema_version_1(make_file, tmp_path):
-    assert "backward 60.00 ms" in made(make_file([case(SMALL, STEP)], schema_version=1), tmp_path)
-
-
-def test_the_ratio_to_the_published_figure_on_the_same_hardware(make_file, tmp_path):
-    path = make_file([case(SMALL, STEP)], ranks=[("NVIDIA H800 PCIe", "GPU-1", "a")])
-    text = made(path, tmp_path)
-    assert "forward, published / ours" in text
-    assert "0.719" in text  # 21.57 / 30
+@pytest.mark.parametrize(
+    ("cases", "attributes", "says"),
+    [
+        ([SOUND], {"ranks": [("NVIDIA H100", "GPU-1", "a")]}, "forward 30.00 ms, backward 60.00 "),
+        ([OOM, SOUND], {}, "Backward takes 2.00 times as long"),
+        ([OOM, SOUND], {}, "oom: needs 99 GB | of 80"),
+        ([OOM], {}, "oom: needs 99 GB"),
+        ([SOUND], {"complete": False}, "no: stopped early"),
+        ([SOUND], {"schema_version": 1}, "backward 60.00 ms"),
+        # published / ours on the same hardware: 21.57 / 30
+        ([SOUND], {"ranks": [("NVIDIA H800 PCIe", "GPU-1", "a")]}, "0.719"),
+    ],
+)
+def test_what_the_report_says(make_file, tmp_path, cases, attributes, says):
+    text = made(make_file(cases, **attributes), tmp_path)
+    assert says in text
+    summary = text[: text.index('id="contents"')].lower()
+    assert ("where a step" in summary) == (SOUND in cases)
 
 
 def test_a_summary_that_is_no_time(make_file, tmp_path, refused):

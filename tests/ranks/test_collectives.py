@@ -108,13 +108,6 @@ def test_a_preset_s_missing_parts_are_skipped_rows(paceline, tmp_path):
     assert "this launch has 2" in reasons[6]
 
 
-def test_gpu_memory_is_not_the_cpu_s(paceline):
-    done = paceline(*RUN, "--backend", "nccl", "--bytes", "1KB")
-    assert done.code == 2
-    assert "--backend" in done.message
-    assert "--device cpu" in done.message
-
-
 @pytest.mark.skipif(gpu_count() > 0, reason="of machines without a GPU")
 def test_a_missing_backend_asked_for_by_name_is_the_environment_s_fault(paceline):
     done = paceline("collectives", "--backend", "nccl", "--bytes", "1KB")
@@ -123,11 +116,18 @@ def test_a_missing_backend_asked_for_by_name_is_the_environment_s_fault(paceline
     assert "rank 0: " in done.message
 
 
-@pytest.mark.parametrize("option", [("--cadence", "graph"), ("--registration", "symmetric")])
-def test_what_is_nccl_s_alone_is_refused(paceline, option):
-    done = paceline(*RUN, *option, "--bytes", "1KB")
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--backend", "nccl"), ("--cadence", "graph"), ("--registration", "symmetric"),
+        ("--in-place", "yes", "--op", "all_to_all,send_recv"),
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_wrong_use(paceline, options):
+    done = paceline(*RUN, *options, "--bytes", "1KB")
     assert done.code == 2
-    assert option[0] in done.message
+    assert options[0] in done.message
 
 
 @pytest.mark.skipif(gpu_count() < 2, reason="fewer than two GPUs here")
@@ -182,12 +182,6 @@ def test_more_elements_than_mpi_counts_are_refused_on_every_rank(paceline):
     )
     assert done.code == 2
     assert "at most 2147483647 elements" in done.message
-
-
-def test_a_placement_that_no_operation_has_is_refused(paceline):
-    done = paceline(*RUN, "--op", "all_to_all,send_recv", "--in-place", "yes")
-    assert done.code == 2
-    assert "--in-place" in done.message
 
 
 def test_what_the_timed_calls_left_is_checked(paceline, tmp_path):
