@@ -190,20 +190,10 @@ def replace(group, name, *shape_and_type):
         (lambda f: f.create_dataset("more", (2**40,), "f8"), "claims more data than"),
     ],
     ids=[
-        "something else",
-        "version",
-        "no summary",
-        "lengths",
-        "scalar",
-        "complex",
-        "no space",
-        "no ranks",
-        "negative",
-        "dangling",
-        "external",
-        "huge",
+        "something else", "version", "no summary", "lengths", "scalar", "complex", "no space",
+        "no ranks", "negative", "dangling", "external", "huge",
     ],
-)
+)  # fmt: skip
 def test_files_that_paceline_cannot_have_written_are_refused(good, refused, damage, says):
     with h5py.File(good, "a") as file:
         damage(file)

@@ -17,7 +17,7 @@ from conftest import (
     run_line,
     start,
     wait_until,
-)  # fmt: skip
+)
 from processes import is_alive, processor_seconds, ranks_of
 from result_files import step_times, summary
 
