@@ -216,7 +216,7 @@ def test_repeated_sentences_of_settings_are_rows_of_a_table(whole):
 
 def test_the_cases_of_a_file_of_exchanges_are_in_one_table(made):
     titles = [t.title for one in made.sections for t in one.tables if t.name.endswith("-cases")]
-    assert "Cases of ddp (ddp-course-h200)" in titles
+    assert any(title.startswith("Cases of ddp") for title in titles)
     assert len(titles) == len(set(titles))
 
 
