@@ -78,9 +78,9 @@ def test_two_ranks_dump_the_same_bits_sharded_or_not(
 
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory):
-    """The file of three ranks, whose only measured step follows a step of warm-up."""
+    """The file of three ranks, which measure one step after the rehearsal."""
     folder = tmp_path_factory.mktemp("zero")
-    args = ("--shard", "none,broadcast,zero1", "--warmup", 1, "--steps", 1, "--memory-timeline")
+    args = ("--shard", "none,broadcast,zero1", "--warmup", 0, "--steps", 1, "--memory-timeline")
     done = run_line(folder, command(3, "zero", *SMALL, *args))
     assert done.code == 0, done.err
     return folder / "out.h5"
