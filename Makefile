@@ -77,8 +77,7 @@ BENCH_SOURCES := $(filter-out bench/kernels/hopper_%,$(wildcard bench/kernels/*.
 endif
 RANK_SOURCES := $(wildcard tests/ranks/*.cpp)
 PEER_SOURCES := bench/peers/bare_mpi.cpp $(if $(NCCL_LIBS),bench/peers/bare_nccl.cpp)
-# Only builds with CUDA have product_cache.cpp.
-FUZZ_SOURCES := $(filter-out $(if $(CUDA_SOURCES),,tests/fuzz/product_cache.cpp),$(wildcard tests/fuzz/*.cpp))
+FUZZ_SOURCES := $(wildcard tests/fuzz/*.cpp)
 ALL_SOURCES := src/main.cpp $(LIB_SOURCES) $(UNIT_SOURCES) $(RANK_SOURCES) tests/faults/lying.cpp tests/sleep_when_idle.cpp $(BENCH_SOURCES) \
   $(PEER_SOURCES)
 ALL_CUDA_SOURCES := $(CUDA_SOURCES) $(UNIT_CUDA_SOURCES) $(BENCH_CUDA_SOURCES)
@@ -261,9 +260,9 @@ FUZZ_RUNS ?= 1000000
 FUZZ_CXX ?= clang++-16
 FUZZ := -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all -fno-omit-frame-pointer
 # Only the parsers are instrumented; the rest of the program is linked as it is.
-FUZZED := $(filter $(addprefix src/,core/units.cpp core/toml% core/similar_name.cpp core/enum_names.cpp measure/case.cpp \
+FUZZED := $(filter $(addprefix src/,core/units.cpp core/toml% core/similar_name.cpp core/enum_names.cpp \
   measure/value_range.cpp harness/option% harness/command_line.cpp harness/run_options.cpp model/batch.cpp \
-  experiments/%command.cpp experiments/%commands.cpp experiments/plan/hardware.cpp) cuda/gemm/product_cache.cpp,$(LIB_SOURCES))
+  experiments/%command.cpp experiments/%commands.cpp),$(LIB_SOURCES))
 FUZZERS := $(FUZZ_SOURCES:tests/fuzz/%.cpp=$(BUILD)/fuzz/%)
 
 $(BUILD)/fuzz/%.o: %.cpp $(BUILD)/config.mk
@@ -314,7 +313,6 @@ SOAK := cd tests && ../$(PYTHON) -m
 soak: $(BUILD)/paceline $(PACKAGES)
 	$(SOAK) random_kills --kills 200
 	$(SOAK) random_use --launches 2000 --jobs 2
-	$(SOAK) random_use --disagree
 	$(SOAK) random_training --launches 200 --jobs 2
 
 # ---- checks ptxas's report on kernels that must stay in registers; needs no GPU ------------------

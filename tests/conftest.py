@@ -5,7 +5,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -79,6 +79,21 @@ def command(ranks: int, *args: object) -> list[str]:
     return ["mpirun", "--oversubscribe", "-np", str(ranks), *words]
 
 
+def run_line(folder: Path, words: Iterable[object], **variables: str) -> Run:
+    """Runs a command line in the folder, with these environment variables too."""
+    done = subprocess.run(
+        list(map(str, words)), cwd=folder, env=os.environ | variables, capture_output=True,
+        text=True, timeout=PATIENCE, check=False,
+    )  # fmt: skip
+    return Run(done.returncode, done.stdout, done.stderr)
+
+
+def ended(run: subprocess.Popen) -> Run:
+    """How a run in the background ends."""
+    out, err = run.communicate(timeout=PATIENCE)
+    return Run(run.returncode, out, err)
+
+
 def start(folder: Path, ranks: int, *args: object) -> subprocess.Popen:
     """Starts the program in the background, in a session of its own."""
     return subprocess.Popen(
@@ -127,19 +142,11 @@ def paceline(tmp_path):
 
     def run(*args: object, ranks: int = 0, env: dict[str, str] | None = None) -> Run:
         began = time.time()
-        done = subprocess.run(
-            command(ranks, *args),
-            cwd=tmp_path,
-            env={**os.environ, **(env or {})},
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE,
-            check=False,
-        )
+        done = run_line(tmp_path, command(ranks, *args), **(env or {}))
         for path in tmp_path.rglob("*.h5"):
             if path.exists() and path.stat().st_mtime >= began:
                 assert undescribed(path) == [], path
-        return Run(done.returncode, done.stdout, done.stderr)
+        return done
 
     return run
 

@@ -18,6 +18,7 @@ from pathlib import Path
 import h5py
 
 from conftest import PATIENCE, command, start
+from processes import rank_of, ranks_of
 from result_files import saved, step_times
 
 CONTEXTS = list(range(8, 16))
@@ -26,23 +27,8 @@ ARGS = (*SWEEP, "--context", ",".join(map(str, CONTEXTS)), "--output", "out.h5",
 VICTIMS = ("rank", "rank 0", "ranks", "mpirun", "all")
 
 
-def children(pid: int) -> list[int]:
-    try:
-        return [int(c) for c in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    except OSError:
-        return []
-
-
-def is_rank(pid: int) -> bool:
-    """Whether the process already runs paceline: mpirun forks before it calls exec."""
-    try:
-        return Path(f"/proc/{pid}/exe").readlink().name == "paceline"
-    except OSError:
-        return False
-
-
 def kill(run: subprocess.Popen, victim: str, rng: random.Random) -> None:
-    ranks = [pid for pid in children(run.pid) if is_rank(pid)]
+    ranks = list(ranks_of(run).values())
     pids = {
         "rank": rng.sample(ranks, 1) if ranks else [],
         "rank 0": ranks[:1],
@@ -59,7 +45,7 @@ def end_all(run: subprocess.Popen) -> str:
     """Waits for the launch to end, kills processes that remain, and returns its output."""
     out, _ = run.communicate(timeout=PATIENCE)
     deadline = time.monotonic() + PATIENCE  # ranks notice the end of mpirun with a delay
-    while any(is_rank(pid) for pid in members(run.pid)) and time.monotonic() < deadline:
+    while any(rank_of(pid) is not None for pid in members(run.pid)) and time.monotonic() < deadline:
         time.sleep(0.02)
     for pid in members(run.pid):
         os.kill(pid, signal.SIGKILL)

@@ -1,6 +1,8 @@
 """Fixtures of the analysis tests."""
 
+import re
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -41,27 +43,51 @@ def compare(
 
 
 @pytest.fixture
+def refused(capsys: pytest.CaptureFixture) -> Callable[..., str]:
+    """refused("tables", "a.h5", ...): the line on stderr, without its prefix, of a command that
+    must exit with 2 and print nothing else."""
+
+    def run(*arguments: object) -> str:
+        with pytest.raises(SystemExit) as stopped:
+            main([str(argument) for argument in arguments])
+        out, err = capsys.readouterr()
+        assert (stopped.value.code, out) == (2, "")
+        assert re.fullmatch(r"analysis: [^\n]+\n", err)
+        return err.removeprefix("analysis: ").rstrip()
+
+    return run
+
+
+@pytest.fixture
 def write(tmp_path: Path) -> Callable[..., Path]:
     """write("a.h5", case(...), ..., created="..."): writes a result file to tmp_path."""
     return lambda name, *cases, **attributes: write_file(tmp_path / name, cases, **attributes)
 
 
-# Files whose sections of the report other published files fill too.
-LEFT_TO_THE_LONG_RUN = (
-    "attention-flash-benchmark-16gb", "attention-pytorch-16gb", "collectives-2", "collectives-4",
-    "ddp-buckets", "model-compile-peers-h200", "strong-", "weak-", "zero-fsdp",
-)  # fmt: skip
+# One file of each kind of experiment, whose report is made in seconds; that of all published files
+# takes minutes.
+FEW = ("collectives-single-node-h200", "ddp-course-h200", "model-sizes-h200", "zero-course-h200")
+ALL = pytest.param("", marks=pytest.mark.long, id="all")
 
 
-@pytest.fixture(scope="session", params=["most", pytest.param("all", marks=pytest.mark.long)])
-def whole_report(request: pytest.FixtureRequest) -> report.Report:
-    """The report of the published files. Made once per session, since it takes half a minute."""
+@cache
+def report_of(names: str | tuple[str, ...]) -> report.Report:
+    """The report of the published files whose names begin so. Made once a session."""
     files = sorted((ROOT / "results/reference").iterdir())
-    if request.param == "most":
-        files = [path for path in files if not path.name.startswith(LEFT_TO_THE_LONG_RUN)]
-    return report.of(files)
+    return report.of([path for path in files if path.name.startswith(names)])
+
+
+@pytest.fixture(scope="session", params=[ALL])
+def whole(request: pytest.FixtureRequest) -> report.Report:
+    return report_of(request.param)
+
+
+@pytest.fixture(scope="session", params=[pytest.param(FEW, id="few"), ALL])
+def made(request: pytest.FixtureRequest) -> report.Report:
+    """A report whose form is tested; its figures are those of `whole`."""
+    return report_of(request.param)
 
 
 @pytest.fixture(scope="session")
-def whole_page(whole_report: report.Report) -> str:
-    return report.html.page(whole_report)
+def page(made: report.Report) -> str:
+    return report.html.page(made)

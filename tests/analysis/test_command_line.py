@@ -47,16 +47,6 @@ def test_figures_need_no_backend(good, tmp_path, monkeypatch, verb, name, backen
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def refused(capsys, *arguments):
-    """Runs a command that must exit with 2 and print one line on stderr; returns the line."""
-    with pytest.raises(SystemExit) as stopped:
-        main([str(argument) for argument in arguments])
-    out, err = capsys.readouterr()
-    assert (stopped.value.code, out) == (2, "")
-    assert re.fullmatch(r"analysis: [^\n]+\n", err)
-    return err.removeprefix("analysis: ").rstrip()
-
-
 def test_it_runs_as_a_module_and_prints_the_written_path(good, tmp_path):
     done = run("tables", good, "--output", tmp_path / "new" / "table.md")
     assert (done.returncode, done.stderr) == (0, "")
@@ -82,34 +72,6 @@ def test_a_stop_leaves_no_temporary_file(tmp_path, number):
     assert not any(folder.iterdir())
 
 
-STOPPED_AT_THE_FIRST_CHANCE = """
-import os, signal, sys
-from pathlib import Path
-from analysis import __main__
-
-create = Path.touch
-
-def create_and_stop(*arguments, **options):
-    create(*arguments, **options)
-    os.kill(os.getpid(), signal.SIGTERM)
-
-Path.touch = create_and_stop
-__main__.main(sys.argv[1:])
-"""
-
-
-def test_a_stop_as_soon_as_a_temporary_file_exists(tmp_path):
-    packed = ROOT / "results" / "reference" / "weak-ddp-1-h200.h5.xz"
-    code = [sys.executable, "-c", STOPPED_AT_THE_FIRST_CHANCE]
-    done = subprocess.run(
-        [*code, "report", packed, "--output", "r.html"],
-        cwd=tmp_path, check=False,
-        env=os.environ | {"PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path)},
-    )  # fmt: skip
-    assert done.returncode == -signal.SIGTERM
-    assert not any(tmp_path.iterdir())
-
-
 def test_a_stopped_reader_leaves_the_files_of_its_parent(monkeypatch, tmp_path):
     kept = tmp_path / "plain.h5"
     kept.touch()
@@ -132,27 +94,11 @@ def test_characters_that_the_font_lacks_and_control_characters(make_file, tmp_pa
     assert {"\u6a21\u578b", "\U0001f600", r"a\x07"} <= words
 
 
-def test_a_file_whose_name_is_not_utf_8(good, tmp_path, capsys):
+def test_a_file_whose_name_is_not_utf_8(good, tmp_path, refused):
     name = good.rename(tmp_path / os.fsdecode(b"a\xff.h5"))
     says = r"a\udcff.h5: the name is not UTF-8; rename it"
-    assert says in refused(capsys, "report", name, "--output", tmp_path / "r.html")
-    assert says in refused(capsys, "report", "b.h5", "--output", name)
-
-
-@pytest.mark.parametrize(
-    ("where", "code", "says"),
-    [(">/dev/full", 6, "analysis: standard output cannot be written: No space left on device\n"),
-     (">&-", 0, ""), (">&- 2>&-", 0, "")],
-)  # fmt: skip
-def test_paths_that_no_stream_takes(good, tmp_path, where, code, says):
-    table = tmp_path / "table.md"
-    line = [sys.executable, "-m", "analysis", "tables", str(good), "--output", str(table)]
-    done = subprocess.run(
-        ["sh", "-c", f'exec "$@" {where}', "sh", *line],
-        cwd=ROOT, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert (done.returncode, done.stderr) == (code, says)
-    assert table.read_text("utf-8").startswith("## Cases")
+    assert says in refused("report", name, "--output", tmp_path / "r.html")
+    assert says in refused("report", "b.h5", "--output", name)
 
 
 def in_shell(line, **variables):
@@ -164,18 +110,24 @@ def in_shell(line, **variables):
     return done.returncode, done.stderr
 
 
-@pytest.mark.parametrize("unbuffered", ["", "1"])
-def test_help_that_no_stream_takes(unbuffered):
-    full = "analysis: standard output cannot be written: No space left on device\n"
-    for verb in ("", "tables"):
-        line = f"$analysis {verb} --help"
-        assert in_shell(f"{line} >/dev/full", PYTHONUNBUFFERED=unbuffered) == (6, full)
-        piped = f"{line} | true; exit ${{PIPESTATUS[0]}}"
-        assert in_shell(piped, PYTHONUNBUFFERED=unbuffered) == (0, "")
+FULL = "analysis: standard output cannot be written: No space left on device\n"
 
 
-def test_an_error_that_no_stream_takes():
-    assert in_shell("$analysis tables none.h5 --output t.md 2>/dev/full") == (2, "")
+@pytest.mark.parametrize(
+    ("line", "code", "says"),
+    [
+        ("$analysis tables $good >/dev/full", 6, FULL), ("$analysis tables $good >&-", 0, ""),
+        ("$analysis tables $good >&- 2>&-", 0, ""), ("$analysis --help >/dev/full", 6, FULL),
+        ("$analysis tables --help | true; exit ${PIPESTATUS[0]}", 0, ""),
+        ("PYTHONUNBUFFERED=1 $analysis tables --help >/dev/full", 6, FULL),
+        ("$analysis tables none.h5 --output t.md 2>/dev/full", 2, ""),
+    ],
+)  # fmt: skip
+def test_what_no_stream_takes(good, tmp_path, line, code, says):
+    table = tmp_path / "table.md"
+    assert in_shell(line, good=f"{good} --output {table}") == (code, says)
+    if "$good" in line:
+        assert table.read_text("utf-8").startswith("## Cases")
 
 
 def test_a_path_that_the_terminal_cannot_show(good, tmp_path):
@@ -206,76 +158,14 @@ def test_the_format_follows_the_option_or_the_extension(good, tmp_path, name, op
     assert (tmp_path / name).read_text("utf-8").startswith(start)
 
 
-def test_figures_are_written(good, tmp_path, capsys):
-    main(["figures", str(good), "--output", str(tmp_path / "a.png")])
-    assert capsys.readouterr().out == f"{tmp_path}/a.png\n"
-
-
-def test_a_missing_file(tmp_path, capsys):
-    missing = tmp_path / "none.h5"
-    assert refused(capsys, "tables", missing, "--output", "t.md") == f"{missing}: no such file"
-
-
-def test_a_sweep_that_did_not_end_has_to_be_merged(tmp_path, capsys):
+def test_a_sweep_that_did_not_end_has_to_be_merged(tmp_path, refused):
     path = tmp_path / "a.h5"
     (tmp_path / "a.h5.cases").mkdir()
-    assert refused(capsys, "tables", path, "--output", "t.md") == f"{path}: no such file"
+    assert refused("tables", path, "--output", "t.md") == f"{path}: no such file"
     (tmp_path / "a.h5.cases" / "case.h5").touch()
-    assert refused(capsys, "tables", path, "--output", "t.md") == (
+    assert refused("tables", path, "--output", "t.md") == (
         f"{path}: no such file, but finished cases of a run that did not end: paceline merge {path}"
     )
-
-
-def test_control_characters_of_a_name_are_escaped(tmp_path, capsys):
-    missing = tmp_path / "a\nb\x1b[31mé.h5"
-    said = refused(capsys, "tables", missing, "--output", "t.md")
-    assert said == rf"{tmp_path}/a\nb\x1b[31mé.h5: no such file"
-
-
-def test_a_file_that_is_no_hdf5(tmp_path, capsys):
-    path = tmp_path / "notes.h5"
-    path.write_text("not a result")
-    line = refused(capsys, "figures", path, "--output", "f.svg")
-    assert line == f"{path}: cannot be read: not an HDF5 file, or a damaged one"
-
-
-def test_a_truncated_file(good, capsys):
-    good.write_bytes(good.read_bytes()[:2000])
-    assert "not an HDF5 file, or a damaged one" in refused(
-        capsys, "tables", good, "--output", "t.md"
-    )
-
-
-def test_an_hdf5_file_of_something_else(tmp_path, capsys):
-    path = tmp_path / "weights.h5"
-    with h5py.File(path, "w") as file:
-        file["weights"] = [1.0]
-    line = refused(capsys, "tables", path, "--output", "t.md")
-    assert line == f"{path}: not a paceline result file"
-
-
-def test_another_schema_version(make_file, capsys):
-    path = make_file([case({"size": "small"}, STEP)], schema_version=3)
-    line = refused(capsys, "tables", path, "--output", "t.md")
-    assert line == f"{path}: schema version 3; this reads 1 and 2"
-
-
-def test_no_cases(make_file, capsys):
-    path = make_file([])
-    assert refused(capsys, "tables", path, "--output", "t.md") == f"{path}: no cases"
-
-
-def test_cases_without_a_summary(good, capsys):
-    with h5py.File(good, "r+") as file:
-        del file["summary"]
-    assert refused(capsys, "tables", good, "--output", "t.md") == f"{good}: /summary is missing"
-
-
-def test_columns_that_differ_in_length(good, capsys):
-    with h5py.File(good, "r+") as file:
-        file["summary/extra"] = [1.0, 2.0]
-    line = refused(capsys, "tables", good, "--output", "t.md")
-    assert line == f"{good}: the columns of /summary differ in length"
 
 
 def replace(group, name, *shape_and_type):
@@ -286,6 +176,10 @@ def replace(group, name, *shape_and_type):
 @pytest.mark.parametrize(
     ("damage", "says"),
     [
+        (lambda f: f.attrs.__delitem__("schema"), "not a paceline result file"),
+        (lambda f: f.attrs.__setitem__("schema_version", 3), "schema version 3; this reads 1 and"),
+        (lambda f: f.__delitem__("summary"), ": /summary is missing"),
+        (lambda f: f.__setitem__("summary/x", [1.0, 2.0]), "columns of /summary differ in length"),
         (lambda f: replace(f["summary"], "step_mean_s", (), "f8"), "is not a column"),
         (lambda f: replace(f["summary"], "step_mean_s", (1,), "c16"), "is not a column"),
         (lambda f: replace(f["summary"], "step_mean_s", None, None, h5py.Empty("f8")), "is not a"),
@@ -295,58 +189,65 @@ def replace(group, name, *shape_and_type):
         (lambda f: f.__setitem__("more", h5py.ExternalLink("b.h5", "/")), "links to other files"),
         (lambda f: f.create_dataset("more", (2**40,), "f8"), "claims more data than"),
     ],
-    ids=["scalar", "complex", "no space", "no ranks", "negative", "dangling", "external", "huge"],
-)
-def test_files_that_paceline_cannot_have_written_are_refused(good, capsys, damage, says):
+    ids=[
+        "something else", "version", "no summary", "lengths", "scalar", "complex", "no space",
+        "no ranks", "negative", "dangling", "external", "huge",
+    ],
+)  # fmt: skip
+def test_files_that_paceline_cannot_have_written_are_refused(good, refused, damage, says):
     with h5py.File(good, "a") as file:
         damage(file)
-    message = refused(capsys, "tables", good, "--output", "t.md")
+    message = refused("tables", good, "--output", "t.md")
     assert str(good) in message
     assert says in message
 
 
-def test_a_folder_is_no_result_file(good, tmp_path, capsys):
-    said = refused(capsys, "tables", good, tmp_path, "--output", "t.md")
-    assert said == f"{tmp_path}: is a folder; give result files"
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("a\nb\x1b[31mé.h5", None, r"a\nb\x1b[31mé.h5: no such file"),
+        ("a.h5", b"not a result", "a.h5: cannot be read: not an HDF5 file, or a damaged one"),
+        ("a.jsonl", b"[" * 100_000, "a.jsonl: line 1: is not JSON"),
+        (".", None, ": is a folder; give result files"),
+    ],
+    ids=["missing", "no HDF5", "nested JSON", "folder"],
+)
+def test_what_is_no_result_file_is_named_among_good_ones(
+    good, tmp_path, refused, name, content, says
+):
+    (tmp_path / "in").mkdir()
+    path = tmp_path / "in" / name
+    if content:
+        path.write_bytes(content)
+    said = refused("tables", good, path, "--output", "t.md")
+    assert said.endswith(says)
+    assert said.startswith(f"{tmp_path}/in")
 
 
 @pytest.mark.parametrize("extension", ["h5", "h5.xz", "jsonl"])
-def test_a_pipe_or_device_is_no_result_file(tmp_path, capsys, extension):
+def test_a_pipe_or_device_is_no_result_file(tmp_path, refused, extension):
     device, pipe = (tmp_path / f"{name}.{extension}" for name in ("device", "pipe"))
     device.symlink_to("/dev/null")
     os.mkfifo(pipe)
     for path in (device, pipe):
-        assert refused(capsys, "tables", path, "--output", "t.md") == f"{path}: is not a file"
+        assert refused("tables", path, "--output", "t.md") == f"{path}: is not a file"
 
 
 @pytest.mark.parametrize("extension", ["h5", "h5.xz", "jsonl"])
-def test_a_link_to_itself(tmp_path, capsys, extension):
+def test_a_link_to_itself(tmp_path, refused, extension):
     path = tmp_path / f"a.{extension}"
     path.symlink_to(path)
-    said = refused(capsys, "tables", path, path, "--output", "t.md")
+    said = refused("tables", path, path, "--output", "t.md")
     assert said == f"{path}: cannot be read: too many levels of symbolic links"
 
 
 @pytest.mark.parametrize("extension", ["h5", "h5.xz", "jsonl"])
-def test_a_name_that_is_too_long(good, tmp_path, capsys, extension):
+def test_a_name_that_is_too_long(good, tmp_path, refused, extension):
     path = tmp_path / f"{'a' * 300}.{extension}"
-    said = refused(capsys, "tables", path, "--output", "t.md")
+    said = refused("tables", path, "--output", "t.md")
     assert said == f"{path}: cannot be read: file name too long"
-    said = refused(capsys, "tables", good, "--output", path.with_suffix(".md"))
+    said = refused("tables", good, "--output", path.with_suffix(".md"))
     assert said == f"{path.with_suffix('.md')}: cannot be written: File name too long"
-
-
-@pytest.mark.parametrize(
-    ("verb", "name"), [("tables", "t.md"), ("tables", "t.csv"), ("figures", "f.svg"),
-                       ("figures", "f.png"), ("report", "r.html"), ("report", "r.md")],
-)  # fmt: skip
-def test_a_full_disk(good, tmp_path, capsys, verb, name):
-    (tmp_path / name).symlink_to("/dev/full")
-    with pytest.raises(SystemExit) as stopped:
-        main([verb, str(good), "--output", str(tmp_path / name)])
-    assert stopped.value.code == 6
-    said = f"analysis: {tmp_path / name}: cannot be written: No space left on device\n"
-    assert capsys.readouterr().err == said
 
 
 @pytest.mark.parametrize(
@@ -393,13 +294,6 @@ def test_an_output_that_is_a_link_stays_one(good, tmp_path):
     assert "<svg" in real.read_text()
 
 
-def test_deeply_nested_json(tmp_path, capsys):
-    path = tmp_path / "a.jsonl"
-    path.write_text("[" * 100_000)
-    said = refused(capsys, "tables", path, "--output", "t.md")
-    assert said == f"{path}: line 1: is not JSON"
-
-
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("place", ["summary/step_median_s", "cases/case-000/samples/step"])
 def test_times_of_half_precision(good, tmp_path, place):
@@ -418,42 +312,33 @@ def test_a_file_that_is_named_twice_counts_once(good, tmp_path):
     assert once == twice
 
 
-def test_an_input_is_not_overwritten(good, capsys):
+def test_an_input_is_not_overwritten(good, refused):
     before = good.read_bytes()
-    said = refused(capsys, "tables", good, "--output", good, "--format", "markdown")
+    said = refused("tables", good, "--output", good, "--format", "markdown")
     assert said == f"--output {good}: is one of the files to read; name another"
     assert good.read_bytes() == before
 
 
-def test_a_missing_file_among_good_ones_is_named(good, tmp_path, capsys):
-    missing = tmp_path / "none.h5"
-    assert str(missing) in refused(capsys, "tables", good, missing, "--output", "t.md")
+def test_a_file_without_cases(make_file, refused):
+    path = make_file([])
+    assert refused("tables", path, "--output", "t.md") == f"{path}: no cases"
 
 
-@pytest.mark.parametrize("name", ["t.doc", "t"])
-def test_an_unknown_table_extension(good, tmp_path, capsys, name):
-    line = refused(capsys, "tables", good, "--output", tmp_path / name)
-    assert "use .md, .tex or .csv, or --format" in line
-    assert not (tmp_path / name).exists()
-
-
-def test_columns_that_a_file_lacks_are_refused(good, tmp_path, capsys):
-    line = refused(
-        capsys, "tables", good, "--output", tmp_path / "t.md", "--columns", "peak_byte,x"
-    )
-    assert "--columns: " in line
-    assert "has no column 'peak_byte'" in line
-    assert not (tmp_path / "t.md").exists()
-
-
-def test_an_unknown_figure_extension(good, tmp_path, capsys):
-    line = refused(capsys, "figures", good, "--output", tmp_path / "f.eps")
-    assert "use .svg, .pdf or .png, or a folder for all" in line
-
-
-def test_an_output_that_cannot_be_written(good, capsys):
-    line = refused(capsys, "tables", good, "--output", good / "below-a-file.md")
-    assert "cannot be written: " in line
+@pytest.mark.parametrize(
+    ("verb", "output", "options", "says"),
+    [
+        ("tables", "t.doc", [], "use .md, .tex or .csv, or --format"),
+        ("tables", "t", [], "use .md, .tex or .csv, or --format"),
+        ("tables", "t.md", ["--columns", "peak_byte,x"], "has no column 'peak_byte'"),
+        ("figures", "f.eps", [], "use .svg, .pdf or .png, or a folder for all"),
+        ("tables", "sweep.h5/below-a-file.md", [], "cannot be written: "),
+    ],
+)
+def test_outputs_that_are_refused(good, tmp_path, refused, verb, output, options, says):
+    line = refused(verb, good, "--output", tmp_path / output, *options)
+    assert says in line
+    assert ("--columns: " in line) == bool(options)
+    assert list(tmp_path.iterdir()) == [good]
 
 
 @pytest.mark.parametrize(
@@ -469,8 +354,8 @@ def test_an_output_that_cannot_be_written(good, capsys):
         (["figures", "a.h5", "--output", "f.svg", "--wide"], "unrecognized arguments: --wide"),
     ],
 )
-def test_wrong_use(capsys, arguments, words):
-    assert words in refused(capsys, *arguments)
+def test_wrong_use(refused, arguments, words):
+    assert words in refused(*arguments)
 
 
 def test_a_full_folder_for_temporary_files(good, tmp_path, capsys, monkeypatch):

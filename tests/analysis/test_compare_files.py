@@ -128,14 +128,6 @@ def test_a_defect_does_not_exit_as_a_regression_does(compare, write, monkeypatch
     assert (done.code, "ZeroDivisionError" in done.err) == (7, True)
 
 
-def test_a_sweep_that_did_not_end_has_to_be_merged(compare, write, tmp_path):
-    write("a.h5", timed(1))
-    (tmp_path / "c.h5.cases").mkdir()
-    (tmp_path / "c.h5.cases" / "case.h5").touch()
-    done = compare("a.h5", "c.h5")
-    assert (done.code, "paceline merge c.h5" in done.err) == (2, True)
-
-
 def test_control_characters_do_not_reach_the_terminal(compare, write):
     odd = "a\x1b[2Jb\nINJECTED"
     lost = case({"size": "small", "mode": "o"}, status="oom", reason=odd)
@@ -144,20 +136,6 @@ def test_control_characters_do_not_reach_the_terminal(compare, write):
     assert done.code == 0
     assert done.out.count(r"a\x1b[2Jb\nINJECTED") == 5
     assert all(map(str.isprintable, done.out.split("\n")))
-
-
-def test_a_dataset_that_was_never_written(compare, write):
-    """The file is as large as a well compressed one of that size."""
-    write("a.h5", timed(1))
-    bad = write("b.h5", timed(1))
-    with h5py.File(bad, "r+") as file:
-        samples = file["cases/case-000/samples"]
-        del samples["step"]
-        samples.create_dataset("step", (1, 1 << 21), "f8")
-    with bad.open("ab") as file:
-        file.truncate(bad.stat().st_size + (1 << 21))
-    done = compare("a.h5", "b.h5")
-    assert (done.code, "claims more data than" in done.err) == (2, True)
 
 
 def test_files_from_before_the_warm_up_study_changed_compare(compare, write):

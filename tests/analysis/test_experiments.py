@@ -245,36 +245,27 @@ def test_a_sweep_without_measured_cases_is_shown_or_refused(
         assert (tmp_path / name).stat().st_size > 0
 
 
+ROW = '{"software": "paceline", "variant": "eager", "size": "xl", "context": 8, '
+ROW += '"batch_size": 4, "status": "%s", "step_median_s": %s}\n'
+GOOD = ROW % ("ok", 0.1) + ROW % ("oom", "NaN")
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [
         ("", "has no rows of bench/peers/"), ("{", "line 1: is not JSON"),
         ("[1]\n", "line 1: is not an object"), ('{"a": 1}\n', "has no rows of bench/peers/"),
+        (GOOD + ROW % ("ok", "NaN"), "line 3: step_median_s is NaN"),
+        (GOOD + ROW % ("ok", "-1"), "line 3: step_median_s is -1"),
+        (GOOD + ROW % ("ok", "Infinity"), "line 3: step_median_s is inf"),
+        (GOOD + ROW % ("ok", '"fast"'), "line 3: step_median_s is fast"),
     ],
 )  # fmt: skip
-def test_jsonl_files_that_are_no_rows_are_refused(tmp_path, capsys, text, says):
+def test_jsonl_files_that_are_no_rows_are_refused(tmp_path, refused, text, says):
     path = tmp_path / "rows.jsonl"
     path.write_text(text)
-    with pytest.raises(SystemExit):
-        main(["tables", str(path), "--output", str(tmp_path / "t.md")])
-    assert f"{path}: {says}" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("median", "said"),
-    [("NaN", "NaN"), ("-1", "-1"), ("Infinity", "inf"), ('"fast"', "fast")],
-)
-def test_a_median_of_jsonl_that_is_no_time_is_refused(tmp_path, capsys, median, said):
-    path = tmp_path / "rows.jsonl"
-    row = '{"software": "paceline", "variant": "eager", "size": "xl", "context": 8, '
-    row += '"batch_size": 4, "status": "%s", '
-    row += '"step_median_s": %s}\n'
-    path.write_text(row % ("ok", 0.1) + row % ("oom", "NaN") + row % ("ok", median))
-    with pytest.raises(SystemExit) as stopped:
-        main(["tables", str(path), "--output", str(tmp_path / "t.md")])
-    assert stopped.value.code == 2
-    told = capsys.readouterr().err
-    assert told.startswith(f"analysis: {path}: line 3: step_median_s is {said}\n")
+    said = refused("tables", path, "--output", tmp_path / "t.md")
+    assert said.startswith(f"{path}: {says}")
 
 
 def test_a_factor_implied_by_another_is_not_varying(sweep):

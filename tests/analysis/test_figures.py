@@ -111,19 +111,6 @@ def test_without_warmup_samples_there_is_one_figure(make_file, tmp_path):
     assert (tmp_path / "out.png").read_bytes().startswith(PNG)
 
 
-def test_a_folder_gets_both_formats(sizes, tmp_path):
-    written = draw(tmp_path / "new" / "folder", sizes)
-    assert sorted(path.name for path in written) == [
-        "steps.png", "steps.svg", "warmup.png", "warmup.svg",
-    ]  # fmt: skip
-    assert all(path.stat().st_size > 1000 for path in written)
-
-
-def test_the_same_file_gives_the_same_svg(sizes, tmp_path):
-    first, second = draw(tmp_path / "a.svg", sizes), draw(tmp_path / "b.svg", sizes)
-    assert [p.read_bytes() for p in first] == [p.read_bytes() for p in second]
-
-
 def test_bars_hold_the_medians_in_the_axis_unit(sizes):
     results = load([sizes])[0]
     bar = steps.bar_of(results, 1, 1e3)
@@ -141,13 +128,6 @@ def test_times_far_apart_are_in_separate_panels(sizes):
         ("small", "d_model 768", ["context"], [["128"], ["256"]]),
         ("xl", "d_model 1600", ["context"], [["128"], ["256"]]),
     ]
-
-
-def test_times_close_together_share_a_scale(make_file):
-    factors = [{"size": size, "context": c} for size in ("a", "b") for c in (1, 2)]
-    (panel,) = layout.panels_of(load([make_file([measured(one) for one in factors])])[0])
-    assert (panel.title, panel.names) == ("", ["size", "context"])
-    assert panel.labels == [["a", "1"], ["a", "2"], ["b", "1"], ["b", "2"]]
 
 
 def test_forty_cases_are_in_two_columns_and_share_the_warmup_scale(make_file, tmp_path):
@@ -184,12 +164,6 @@ def test_a_sweep_without_measured_cases_has_a_figure(make_file, tmp_path):
 def test_a_mismatch_is_named_beside_its_bar(make_file, tmp_path):
     wrong = measured({"size": "small"}) | {"status": "mismatch", "reason": "loss differs"}
     assert "34.0 ms, mismatch" in texts(draw(tmp_path / "out.svg", make_file([wrong]))[0])
-
-
-def test_long_runs_are_in_seconds(make_file, tmp_path):
-    path = make_file([measured({"context": c}, 400 * c) for c in (1, 2)])
-    words = texts(draw(tmp_path / "out.svg", path)[0])
-    assert "13.6 s" in words and "27.2 s" in words and "time per step (s)" in words
 
 
 def test_cases_that_share_a_run_have_one_warmup_cell(make_file, tmp_path):

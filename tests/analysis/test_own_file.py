@@ -3,13 +3,11 @@
 import csv
 import subprocess
 from math import isnan
-from xml.etree import ElementTree
 
 import h5py
 import pytest
 
 from analysis.__main__ import main
-from analysis.formatting import figure
 from conftest import command
 from result_files import rows
 from synthetic import statistics
@@ -67,34 +65,3 @@ def test_csv_has_the_figures_of_the_summary(own, tmp_path):
                 assert cells[name] == ""
             else:
                 assert float(cells[name]) == pytest.approx(value, rel=1e-12)
-
-
-def test_markdown_has_repetitions_device_ranks_and_median(own, tmp_path):
-    main(["tables", str(own), "--output", str(tmp_path / "table.md")])
-    words = (tmp_path / "table.md").read_text("utf-8")
-    with h5py.File(own) as file:
-        device = file["ranks/device"].asstr()[0]
-    assert f"n = {STEPS} repetitions" in words
-    assert f", {device}." in words  # two ranks of one CPU
-    assert "ranks 2" in words
-    first = rows(own)[0]
-    values = [1000 * first[f"step_{name}_s"] for name in ("median", "ci_low", "ci_high")]
-    median = figure(values[0])
-    digits = len(median.partition(".")[2])
-    assert f"{median} [{values[1]:,.{digits}f}, {values[2]:,.{digits}f}]" in words
-
-
-def test_figures_have_every_case_and_rank(own, tmp_path):
-    main(["figures", str(own), "--output", str(tmp_path / "own.svg")])
-    texts = []
-    for name in ("own.svg", "own-warmup.svg"):
-        nodes = ElementTree.parse(tmp_path / name).iter("{http://www.w3.org/2000/svg}text")
-        texts.append(["".join(node.itertext()) for node in nodes])
-    bars, warmup = texts
-    for row in rows(own):
-        if row["status"] == "ok":
-            assert f"{figure(1000 * row['step_median_s'], 3)} ms" in bars
-            first = f"{figure(1000 * row['rehearsal_s'], 3)} ms, "
-            assert any(words.startswith(first) for words in warmup)
-    assert bars.count("out of memory") == warmup.count("out of memory") == 2
-    assert {"rank 0", "rank 1"} <= set(warmup)

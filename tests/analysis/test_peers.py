@@ -175,13 +175,6 @@ def test_a_file_of_another_gpu_is_refused(run, tmp_path):
         run()
 
 
-@pytest.mark.parametrize("options", [["--size", "huge"], ["--precision", "fp8"], ["--mode", "x"]])
-def test_a_wrong_axis_is_refused(run, capsys, options):
-    with pytest.raises(SystemExit, match="2"):
-        run(*options)
-    assert options[1] in capsys.readouterr().err
-
-
 def test_the_file_has_hardware_software_date_and_units(run, tmp_path):
     run()
     with h5py.File(tmp_path / "sweep.h5") as file:

@@ -49,27 +49,22 @@ def test_the_newer_file_of_the_same_machine_is_named(two):
     )
 
 
-def test_two_runs_of_one_commit_differ_by_the_run(two):
-    same = NEW | {"software_version": "aaaaaaa"}
-    (one,) = found(two([row(0.1)], [row(0.12)], new=same))
-    assert one.sentence.endswith(
-        "of the same commit: the difference is the variation between runs, and neither time is "
-        "more valid."
-    )
-
-
-def test_files_of_different_machines_both_hold(two):
-    paths = two([row(0.1)], [row(0.12)], OLD | {"ranks": H100}, NEW | {"ranks": H200})
-    (one,) = found(paths)
-    assert not one.is_newer
-    assert one.sentence.endswith(
-        "The machines or their transports differ: each file is valid for its own."
-    )
-
-
-def test_without_dates_none_is_newer(two):
-    (one,) = found(two([row(0.1)], [row(0.12)], old=OLD | {"created": ""}))
-    assert not one.is_newer and "is newer:" not in one.sentence
+@pytest.mark.parametrize(
+    ("old", "new", "end"),
+    [
+        (OLD, NEW | {"software_version": "aaaaaaa"}, "of the same commit: the difference is the "
+         "variation between runs, and neither time is more valid."),
+        (OLD | {"ranks": H100}, NEW | {"ranks": H200},
+         "The machines or their transports differ: each file is valid for its own."),
+        (OLD | {"created": ""}, NEW, "Which file is newer is not recorded."),
+    ],
+    ids=["one commit", "machines", "no date"],
+)  # fmt: skip
+def test_when_neither_file_replaces_the_other(two, old, new, end):
+    (one,) = found(two([row(0.1)], [row(0.12)], old, new))
+    assert one.sentence.endswith(end)
+    assert one.is_newer == ("same commit" in end)
+    assert one.is_newer or "is newer:" not in one.sentence
 
 
 @pytest.mark.parametrize(("after", "count"), [(0.1019, 0), (0.0982, 0), (0.103, 1), (0.097, 1)])

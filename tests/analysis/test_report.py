@@ -34,16 +34,6 @@ MEASURED = {
 needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: tools/deps.sh tests")
 
 
-@pytest.fixture
-def whole(whole_report):
-    return whole_report
-
-
-@pytest.fixture
-def page(whole_page):
-    return whole_page
-
-
 def section(whole, name):
     return next(section for section in whole.sections if section.name == name)
 
@@ -138,7 +128,8 @@ def test_figures_in_the_comparison_are_those_of_the_files(whole):
             assert any(cell.startswith(f"{mean:.1f} ±") for cell in row)
 
 
-def test_the_summary_answers_memory_bucketing_and_time(page):
+def test_the_summary_answers_memory_bucketing_and_time(whole):
+    page = html.page(whole)
     summary = page[page.index('id="summary"') : page.index('id="contents"')]
     assert "only where their 95% intervals do not overlap" in summary
     assert re.search(r"2\.7b needs .*92\.0 GiB \(98\.8 GB\) at context 1024 .*141 GB", summary)
@@ -164,11 +155,11 @@ def test_sections_are_in_the_order_of_the_course_and_measured(whole):
         assert one.drawings or one.name == "plan"
 
 
-def test_a_section_opens_with_three_sentences_and_folds_the_rest(whole):
-    for one in whole.sections:
+def test_a_section_opens_with_three_sentences_and_folds_the_rest(made):
+    for one in made.sections:
         assert len(one.lead) <= 3 and one.lead + one.rest == one.sentences, one.name
     told = [f"Sentence {index}." for index in range(5)]
-    one = replace(whole.sections[0], sentences=told, tables=[], drawings=[], published=[])
+    one = replace(made.sections[0], sentences=told, tables=[], drawings=[], published=[])
     page = html.of_section(1, one, 1)
     answer, folded = page.split("<details>")
     assert answer.count("<li>") == 3 and "Sentence 2." in answer
@@ -196,8 +187,8 @@ def test_commands_in_sentences_are_code():
 
 
 @pytest.mark.parametrize("name", ["ddp-naive", "ddp-flat", "ddp-overlap", "sharding"])
-def test_the_table_of_every_setting_stands_before_the_figures(whole, name):
-    one = section(whole, name)
+def test_the_table_of_every_setting_stands_before_the_figures(made, name):
+    one = section(made, name)
     page = html.of_section(1, one, 1)
     expected = f"{name}-{one.tables[0].name}"
     assert page.index(f'id="{expected}"') < page.index("<figure ")
@@ -223,9 +214,9 @@ def test_repeated_sentences_of_settings_are_rows_of_a_table(whole):
     assert ["23.99", "23.7% lower", "126.9", "20.7% longer"] in [row[5:] for row in table.rows]
 
 
-def test_the_cases_of_a_file_of_exchanges_are_in_one_table(whole):
-    titles = [t.title for one in whole.sections for t in one.tables if t.name.endswith("-cases")]
-    assert "Cases of ddp (ddp-course-h200)" in titles
+def test_the_cases_of_a_file_of_exchanges_are_in_one_table(made):
+    titles = [t.title for one in made.sections for t in one.tables if t.name.endswith("-cases")]
+    assert any(title.startswith("Cases of ddp") for title in titles)
     assert len(titles) == len(set(titles))
 
 
@@ -247,10 +238,6 @@ def test_predicted_overhead_is_drawn_where_it_is_in_a_table(whole):
     assert "ddp-bucketed-ddp-predict-h200-overhead" in [drawn.name for drawn in one.drawings]
 
 
-def test_one_context_is_no_figure_over_context(whole):
-    assert not [d.name for d in section(whole, "flash").drawings if "leaderboard" in d.name]
-
-
 def test_an_unmeasured_section_says_so_and_gives_its_command(tmp_path):
     report.write([REFERENCE / "collectives-single-node-h200.h5"], tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text("utf-8")
@@ -265,11 +252,11 @@ def test_the_page_loads_nothing_and_runs_nothing(page):
     assert not re.search(r"\bnan\b|Traceback|None", re.sub(r"base64,[^\"]+", "", page))
 
 
-def test_anchors_and_names_are_unique(whole, page):
+def test_anchors_and_names_are_unique(made, page):
     anchors = re.findall(r' id="([^"]+)"', page)
     assert len(anchors) == len(set(anchors))
     assert set(re.findall(r'href="#([^"]+)"', page)) <= set(anchors)
-    names = [drawing.name for one in whole.sections for drawing in one.drawings]
+    names = [drawing.name for one in made.sections for drawing in one.drawings]
     assert len(names) == len(set(names))
 
 
@@ -280,17 +267,18 @@ def test_terms_follow_the_summary(page):
     assert page.count("CS336, assignment 2") == 1
 
 
-def test_figures_are_numbered_and_described(whole, page):
+def test_figures_are_numbered_and_described(made, page):
     captions = re.findall(
         r"<figcaption><b>Figure (\d+)\.</b> ([^<]+\.) <small>([^<]+)</small>", page
     )
     assert [int(number) for number, *_ in captions] == list(range(1, page.count("<figure ") + 1))
-    assert captions[0][1:] == (escape(CAPTIONS["steps"]), "steps: model-batches-h200.h5.xz")
+    assert captions[0][1] == escape(CAPTIONS["steps"])
+    assert captions[0][2].startswith("steps: model-")
     assert set(CAPTIONS) == figures.NAMES
 
 
-def test_tables_without_a_row_of_ours_are_folded(whole, page):
-    aside = [t for one in whole.sections for t in one.published if t.is_aside]
+def test_tables_without_a_row_of_ours_are_folded(made, page):
+    aside = [t for one in made.sections for t in one.published if t.is_aside]
     assert aside
     for table in aside:
         assert table.caption[0].startswith("0 of ")
@@ -319,18 +307,18 @@ def test_another_extension_is_refused(tmp_path):
         report.write([REFERENCE], tmp_path / "report.pdf")
 
 
-def test_the_markdown_summary_has_a_line_per_headline(whole):
-    lines = markdown.summary(whole)
+def test_the_markdown_summary_has_a_line_per_headline(made):
+    lines = markdown.summary(made)
     assert sum(line.startswith("- ") for line in lines) == sum(
-        bool(s.headline) for s in whole.sections
+        bool(s.headline) for s in made.sections
     )
 
 
 @pytest.fixture(scope="module")
-def opened(whole_page, tmp_path_factory):
+def opened(page, tmp_path_factory):
     folder = tmp_path_factory.mktemp("browser")
     path = folder / "report.html"
-    path.write_text(whole_page.replace("</body>", MEASURE), encoding="utf-8")
+    path.write_text(page.replace("</body>", MEASURE), encoding="utf-8")
     return chromium(folder, "--dump-dom", path.as_uri())
 
 
@@ -340,13 +328,13 @@ def test_the_console_is_silent(opened):
 
 
 @needs_browser
-def test_all_figures_load_and_nothing_overflows(opened, whole_page):
+def test_all_figures_load_and_nothing_overflows(opened, page):
     measured = re.search(r'data-measured="([^"]+)"', opened.stdout)
     assert measured
     window, folded, unfolded, images, *wrong = map(int, measured[1].split())
     assert window == WIDTH
     assert max(folded, unfolded) <= WIDTH
-    assert images == whole_page.count("<figure ") > 20
+    assert images == page.count("<figure ") > 5
     assert wrong == [0, 0, 0, 0]  # broken, outside, small, sideways
 
 
@@ -368,7 +356,7 @@ def test_a_folded_table_wider_than_the_page_scrolls_in_its_own_box(tmp_path):
 
 
 @needs_browser
-def test_all_tables_fit_a_printed_page_if_they_are_opened(whole_page, tmp_path):
+def test_all_tables_fit_a_printed_page_if_they_are_opened(page, tmp_path):
     """Chromium would print all pages smaller. Captions are no smaller than what they end with."""
     probe = """<style>main { width: 273mm; }</style><script>addEventListener("load", () => {
       document.querySelectorAll("details").forEach(d => { d.open = true; });
@@ -380,21 +368,21 @@ def test_all_tables_fit_a_printed_page_if_they_are_opened(whole_page, tmp_path):
         boxes.filter(e => e.scrollWidth > e.clientWidth).length,
         ends.filter(e => size(e) > size(e.parentElement)).length].join(" ");
     });</script></body>"""
-    printed = whole_page.replace("@media print", "@media screen").replace("</body>", probe)
+    printed = page.replace("@media print", "@media screen").replace("</body>", probe)
     path = tmp_path / "report.html"
     path.write_text(printed, encoding="utf-8")
     dumped = chromium(tmp_path, "--dump-dom", path.as_uri()).stdout
     measured = re.search(r'data-measured="([^"]+)"', dumped)
     assert measured
     tables, *wrong = map(int, measured[1].split())
-    assert tables == whole_page.count('<div class="wide">') > 50
+    assert tables == page.count('<div class="wide">') > 10
     assert wrong == [0, 0, 0]  # still folded, wider than the page, larger than their captions
 
 
 @needs_browser
-def test_printing_to_pdf(whole_page, tmp_path):
+def test_printing_to_pdf(page, tmp_path):
     path, pdf = tmp_path / "report.html", tmp_path / "report.pdf"
-    path.write_text(whole_page, encoding="utf-8")
+    path.write_text(page, encoding="utf-8")
     done = chromium(tmp_path, f"--print-to-pdf={pdf}", path.as_uri())
     assert pdf.read_bytes().startswith(b"%PDF") and pdf.stat().st_size > 100_000
     assert console(done.stderr) == []
@@ -411,11 +399,11 @@ def text_in_print(body, folder):
 
 @needs_browser
 @pytest.mark.skipif(shutil.which("pdftotext") is None, reason="no pdftotext: tools/deps.sh tests")
-def test_folded_sentences_are_printed_and_tables_only_if_they_are_open(whole, tmp_path):
+def test_folded_sentences_are_printed_and_tables_only_if_they_are_open(made, tmp_path):
     rows = [[f"row{index}"] for index in range(40)]
     long = grid("long", "A long table", [], ["name"], rows)
     told = [f"Sentence {index}." for index in range(5)]
-    one = replace(whole.sections[0], sentences=told, tables=[long], drawings=[], published=[])
+    one = replace(made.sections[0], sentences=told, tables=[long], drawings=[], published=[])
     words = text_in_print(html.of_section(1, one, 1), tmp_path)
     assert "Sentence 4." in words and "row39" not in words
     assert "A long table (40 rows): folded, printed if opened" in words
@@ -437,31 +425,20 @@ def test_folded_sentences_are_printed_and_tables_only_if_they_are_open(whole, tm
 
 @needs_browser
 @pytest.mark.skipif(shutil.which("pdfinfo") is None, reason="no pdfinfo: tools/deps.sh tests")
-def test_figures_that_are_higher_than_wide_have_upright_pages_in_print(tmp_path):
-    def pages(width, height):
-        drawn = Drawing("part-f", "A figure.", "f: a.h5", Figure(figsize=(width, height)))
-        text_in_print(f"<p>Before.</p>{html.image(drawn, 1)}", tmp_path)
-        told = subprocess.run(["pdfinfo", "-l", "2", tmp_path / "page.pdf"], capture_output=True,
-                              text=True, check=True).stdout  # fmt: skip
-        sizes = re.findall(r"size: +([\d.]+) x ([\d.]+)", told)
-        return [float(across) < float(down) for across, down in sizes]
-
-    assert pages(6, 12) == [False, True]
-    assert pages(12, 6) == [False]
-
-
-@needs_browser
-@pytest.mark.skipif(shutil.which("pdfinfo") is None, reason="no pdfinfo: tools/deps.sh tests")
-def test_small_figures_are_side_by_side_in_print(tmp_path):
-    def pages(width, height):
-        drawn = Drawing("part-f", "A figure.", "f: a.h5", Figure(figsize=(width, height)))
-        text_in_print(4 * html.image(drawn, 1), tmp_path)
-        told = subprocess.run(["pdfinfo", tmp_path / "page.pdf"], capture_output=True, text=True,
-                              check=True).stdout  # fmt: skip
-        return int(re.search(r"Pages: +(\d+)", told)[1])
-
-    assert pages(7, 3.8) == 1
-    assert pages(11, 6) == 4
+@pytest.mark.parametrize(
+    ("copies", "size", "upright"),
+    [(1, (6, 12), [False, True]), (1, (12, 6), [False]), (4, (7, 3.8), [False]),
+     (4, (11, 6), [False] * 4)],
+)  # fmt: skip
+def test_pages_of_figures_in_print(tmp_path, copies, size, upright):
+    """Figures that are higher than wide have upright pages; small ones are side by side."""
+    drawn = Drawing("part-f", "A figure.", "f: a.h5", Figure(figsize=size))
+    before = "<p>Before.</p>" if copies == 1 else ""
+    text_in_print(before + copies * html.image(drawn, 1), tmp_path)
+    told = subprocess.run(["pdfinfo", "-l", "9", tmp_path / "page.pdf"], capture_output=True,
+                          text=True, check=True).stdout  # fmt: skip
+    sizes = re.findall(r"size: +([\d.]+) x ([\d.]+)", told)
+    assert [float(across) < float(down) for across, down in sizes] == upright
 
 
 @needs_browser

@@ -11,15 +11,6 @@ from legibility import assert_legible
 from synthetic import case
 
 
-def test_scaling_of_one_series_is_drawn_at_its_ranks(make_file):
-    rows = [case({"size": "xl", "batch_size": 4, "ranks": n}, {"step": [[0.1 * n] * 6]})
-            for n in (1, 2)]  # fmt: skip
-    (results,) = load([make_file(rows, experiment="ddp")])
-    for axes in scaling.draw(results).axes:
-        (line,) = axes.get_lines()
-        assert list(line.get_xdata()) == [1, 2]
-
-
 def test_scaling_starts_from_the_same_model_of_gpu(make_file):
     """Steps of one rank, each the first of the bucketed steps of two on the same GPUs."""
     paths = []

@@ -173,31 +173,24 @@ def test_a_segment_is_large_from_1_mib_on(size, kind):
     assert segment_of(4096, 4096 + size, [])["segment_type"] == kind
 
 
-def refused(capsys, *arguments):
-    with pytest.raises(SystemExit) as stopped:
-        main(["snapshot", *map(str, arguments)])
-    assert stopped.value.code == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    return line
-
-
-def test_a_case_without_a_timeline_is_refused(make_file, tmp_path, capsys):
-    path = make_file([case({"size": "small"}, STEP)])
-    line = refused(capsys, path, "--output", tmp_path / "m")
-    assert line.endswith(
-        f"case {case_id(0)} has no memory timeline: measure it with --memory-timeline"
-    )
+@pytest.mark.parametrize(
+    ("one", "says"),
+    [
+        (case({"size": "small"}, STEP),
+         f"case {case_id(0)} has no memory timeline: measure it with --memory-timeline"),
+        (case({"size": "small"}, status="oom"), "no case was measured"),
+    ],
+    ids=["no timeline", "out of memory"],
+)  # fmt: skip
+def test_a_file_that_has_no_timeline_is_refused(make_file, tmp_path, refused, one, says):
+    path = make_file([one])
+    assert says in refused("snapshot", path, "--output", tmp_path / "m")
     assert [found.name for found in tmp_path.iterdir()] == [path.name]
 
 
-def test_a_file_without_a_measured_case_is_refused(make_file, tmp_path, capsys):
-    path = make_file([case({"size": "small"}, status="oom")])
-    assert "no case was measured" in refused(capsys, path, "--output", tmp_path / "m")
-
-
-def test_the_same_case_twice_is_refused(timed, tmp_path, capsys):
+def test_the_same_case_twice_is_refused(timed, tmp_path, refused):
     again = shutil.copy(timed, tmp_path / "again.h5")
-    assert "in another file too" in refused(capsys, timed, again, "--output", tmp_path / "m")
+    assert "in another file too" in refused("snapshot", timed, again, "--output", tmp_path / "m")
 
 
 def test_snapshot_of_a_measured_timeline(paceline, tmp_path, capsys):

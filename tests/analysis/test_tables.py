@@ -114,24 +114,22 @@ def test_the_caption_names_constant_factors_and_the_source(sweep):
     assert words.count("fp32") == 1
 
 
-def test_no_status_column_if_all_cases_are_ok(make_file):
-    path = make_file([case(SMALL | {"context": c}, {"step": TEN}) for c in (64, 128)])
-    header, *_ = markdown_rows(markdown(load([path])[0]))
-    assert header == ["context", "step (ms)"]
+WIDTHS = [{"size": "custom", "d_model": width, "layers": 2} for width in (64, 128)]
 
 
-def test_a_single_case_needs_no_factor_column(make_file):
-    path = make_file([case(SMALL, {"step": TEN})])
-    header, _, row = markdown_rows(markdown(load([path])[0]))
-    assert (header, row) == (["step (ms)"], ["14.50 [11.00, 19.00]"])
-
-
-def test_a_size_whose_dimensions_differ_keeps_their_columns(make_file):
-    custom = [{"size": "custom", "d_model": width, "layers": 2} for width in (64, 128)]
-    path = make_file([case(one, {"step": TEN}) for one in custom])
-    header, _, first, second = markdown_rows(markdown(load([path])[0]))
-    assert header == ["d_model", "step (ms)"]
-    assert (first[0], second[0]) == ("64", "128")
+@pytest.mark.parametrize(
+    ("factors", "header", "first"),
+    [
+        ([SMALL], ["step (ms)"], []),
+        ([SMALL | {"context": c} for c in (64, 128)], ["context", "step (ms)"], ["64"]),
+        (WIDTHS, ["d_model", "step (ms)"], ["64"]),
+    ],
+    ids=["one case", "one factor varies", "one size has several widths"],
+)
+def test_columns_of_factors_and_status_are_those_that_vary(make_file, factors, header, first):
+    path = make_file([case(one, {"step": TEN}) for one in factors])
+    found, _, row, *_ = markdown_rows(markdown(load([path])[0]))
+    assert (found, row) == (header, [*first, "14.50 [11.00, 19.00]"])
 
 
 def test_exec_and_optimizer_are_factor_columns(make_file):

@@ -45,19 +45,20 @@ def draw(path, *files):
     return figures.write(files, figures.targets_for(path))
 
 
-def test_timeline_figures_are_written_after_the_step_figure(make_profiles, tmp_path):
-    written = draw(tmp_path / "out.svg", make_profiles(["naive", "overlap", "bucketed"]))
-    assert [path.name for path in written] == [
-        "out.svg", "out-streams.svg", "out-block.svg", "out-attention-kernels.svg",
-    ]  # fmt: skip
-
-
-def test_timeline_figures_of_a_model_file(make_profiles, tmp_path):
-    path = make_profiles(["none"], experiment="model", ranks=1)
-    written = draw(tmp_path / "folder", path)
-    assert [path.name for path in written if path.suffix == ".png"] == [
-        "steps.png", "streams.png", "block.png", "attention-kernels.png",
-    ]  # fmt: skip
+@pytest.mark.parametrize(
+    ("syncs", "options", "to", "names"),
+    [
+        (["naive", "overlap", "bucketed"], {}, "out.svg",
+         ["out.svg", "out-streams.svg", "out-block.svg", "out-attention-kernels.svg"]),
+        (["none"], {"experiment": "model", "ranks": 1}, "folder",
+         ["steps.png", "streams.png", "block.png", "attention-kernels.png"]),
+    ],
+)  # fmt: skip
+def test_timeline_figures_are_written_after_the_step_figure(
+    make_profiles, tmp_path, syncs, options, to, names
+):
+    written = draw(tmp_path / to, make_profiles(syncs, **options))
+    assert [path.name for path in written if path.suffix == names[0][-4:]] == names
 
 
 def test_timeline_figures_show_only_the_profiled_files(make_profiles, tmp_path):

@@ -277,25 +277,17 @@ def test_of_two_crossing_regions_the_first_is_kept():
     assert nests(rows).tolist() == [True, True, False, True, True]
 
 
-def refused(capsys, *arguments):
-    with pytest.raises(SystemExit) as stopped:
-        main(["trace", *map(str, arguments)])
-    assert stopped.value.code == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    return line
-
-
-def test_a_file_without_profiled_cases_is_refused(make_file, tmp_path, capsys):
+def test_a_file_without_profiled_cases_is_refused(make_file, tmp_path, refused):
     path = make_file([case({"size": "small"}, STEP)])
-    line = refused(capsys, path, "--output", tmp_path / "t")
-    assert line == f"analysis: {path}: no case has a profile"
+    line = refused("trace", path, "--output", tmp_path / "t")
+    assert line == f"{path}: no case has a profile"
     assert [found.name for found in tmp_path.iterdir()] == [path.name]
 
 
-def test_the_same_case_twice_is_refused(make_profile, tmp_path, capsys):
+def test_the_same_case_twice_is_refused(make_profile, tmp_path, refused):
     path = make_profile()
     again = shutil.copy(path, tmp_path / "again.h5")
-    assert "in another file too" in refused(capsys, path, again, "--output", tmp_path / "t")
+    assert "in another file too" in refused("trace", path, again, "--output", tmp_path / "t")
 
 
 def put(file, name, value):
@@ -320,19 +312,21 @@ def put(file, name, value):
         ("kind", -1, "kinds/kind has no row for some of those that refer to it"),
     ],
 )
-def test_odd_values_are_refused_with_their_place(make_profile, tmp_path, capsys, name, value, says):
+def test_odd_values_are_refused_with_their_place(
+    make_profile, tmp_path, refused, name, value, says
+):
     path = make_profile()
     with h5py.File(path, "r+") as file:
         put(file, name, value)
-    said = refused(capsys, path, "--output", tmp_path / "t")
-    assert said == f"analysis: {path}: /cases/case-000/trace/{says}"
+    said = refused("trace", path, "--output", tmp_path / "t")
+    assert said == f"{path}: /cases/case-000/trace/{says}"
 
 
 @pytest.mark.parametrize("created", ["yesterday", "", 5.0])
-def test_a_date_that_is_none(make_profile, tmp_path, capsys, created):
+def test_a_date_that_is_none(make_profile, tmp_path, refused, created):
     path = make_profile()
     with h5py.File(path, "r+") as file:
         file["cases/case-000"].attrs["created"] = created
-    said = refused(capsys, path, "--output", tmp_path / "t")
-    assert said.startswith(f"analysis: {path}: /cases/case-000: created is '")
+    said = refused("trace", path, "--output", tmp_path / "t")
+    assert said.startswith(f"{path}: /cases/case-000: created is '")
     assert said.endswith("', no date")

@@ -10,7 +10,7 @@ from pathlib import Path
 import h5py
 import pytest
 
-from conftest import PATIENCE, Run, command, wait_for_cases
+from conftest import command, ended, run_line, wait_for_cases
 from result_files import step_times, summary
 
 CONTEXTS = list(range(8, 14))
@@ -109,10 +109,10 @@ def test_a_disk_that_becomes_read_only(paceline, tmp_path, disk, launch):
     wait_for_cases(tmp_path, 1)
     mount("--bind", folder, folder)
     mount("-o", "remount,ro,bind", folder)
-    _, err = run.communicate(timeout=PATIENCE)
-    assert run.returncode == 6, err
-    assert "Read-only file system" in Run(run.returncode, "", err).message
-    elsewhere = case_elsewhere(Run(run.returncode, "", err).message, "disk")
+    done = ended(run)
+    assert done.code == 6, done.err
+    assert "Read-only file system" in done.message
+    elsewhere = case_elsewhere(done.message, "disk")
     kept = whole_cases(folder) | step_times(elsewhere)
     mount("-o", "remount,rw,bind", folder)
     move_back(elsewhere, folder)
@@ -120,27 +120,13 @@ def test_a_disk_that_becomes_read_only(paceline, tmp_path, disk, launch):
     assert step_times(folder / "out.h5") == kept
 
 
-def test_a_folder_that_is_removed_in_mid_run(paceline, tmp_path, launch):
-    run = launch(0, *SLOW, "--output", "out.h5")
-    wait_for_cases(tmp_path, 1)
-    shutil.rmtree(tmp_path / "out.h5.cases")
-    _, err = run.communicate(timeout=PATIENCE)
-    assert run.returncode == 6, err
-    path = Path(re.search(r"the case is in (\S+):", Run(run.returncode, "", err).message).group(1))
-    times = step_times(path)
-    assert len(times) == 1
-    move_back(path, tmp_path)
-    assert paceline("merge", "out.h5").code == 0
-    assert step_times(tmp_path / "out.h5") == times
-
-
 def test_a_case_that_no_place_takes_is_printed(tmp_path, launch):
     run = launch(0, *SLOW, "--output", "out.h5")
     wait_for_cases(tmp_path, 1)
     resource.prlimit(run.pid, resource.RLIMIT_FSIZE, (20_000, 20_000))
-    _, err = run.communicate(timeout=PATIENCE)
-    assert run.returncode == 6, err
-    _, _, left = Run(run.returncode, "", err).message.partition("that is left of the case: ")
+    done = ended(run)
+    assert done.code == 6, done.err
+    _, _, left = done.message.partition("that is left of the case: ")
     row = json.loads(left)
     assert row["status"] == "ok"
     assert row["context"] in CONTEXTS
@@ -149,27 +135,16 @@ def test_a_case_that_no_place_takes_is_printed(tmp_path, launch):
 
 @pytest.mark.parametrize("arguments", [("list",), (*ONCE, "--steps", 1, "--output", "out.h5")])
 def test_standard_output_that_cannot_be_written(tmp_path, arguments):
-    with Path("/dev/full").open("w") as full:
-        done = subprocess.run(
-            command(0, *arguments), cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True,
-            timeout=PATIENCE, check=False,
-        )  # fmt: skip
-    assert done.returncode == 6
-    assert "standard output" in Run(done.returncode, "", done.stderr).message
+    done = run_line(tmp_path, ["sh", "-c", 'exec "$@" >/dev/full', "sh", *command(0, *arguments)])
+    assert done.code == 6
+    assert "standard output" in done.message
     if "--output" in arguments:
         assert summary(tmp_path / "out.h5")["status"] == ["ok"]
 
 
 def test_a_table_that_nobody_reads_does_not_end_the_run(tmp_path):
     words = " ".join(map(str, command(0, *ONCE, "--context", "8,9,10", "--output", "out.h5")))
-    done = subprocess.run(
-        f"{words} --json 2>/dev/full | true",
-        cwd=tmp_path,
-        shell=True,
-        timeout=PATIENCE,
-        check=False,
-    )
-    assert done.returncode == 0
+    assert run_line(tmp_path, ["sh", "-c", f"{words} --json 2>/dev/full | true"]).code == 0
     assert sorted(step_times(tmp_path / "out.h5")) == [8, 9, 10]
 
 

@@ -1,18 +1,18 @@
 """Signals and kills: every finished case survives, every rank ends, and the code says how."""
 
+import fcntl
 import os
 import signal
-import subprocess
-from pathlib import Path
 
 import h5py
 import pytest
 
-from conftest import PATIENCE, wait_for_cases, wait_until
+from conftest import PATIENCE, ended, wait_for_cases, wait_until
+from processes import processor_seconds, ranks_of
 from result_files import saved, step_times
 
 CPU = ("--device", "cpu", "--threads", 1)
-SHORT = list(range(8, 18))
+SHORT = list(range(8, 12))
 LONG = 512  # this case outlasts a test
 # A small vocabulary: otherwise it would dominate a step, which sanitizers make 100 times as long.
 MODEL = ("--size", "tiny", "--vocab", 64)
@@ -20,13 +20,6 @@ ARGS = ("model", *MODEL, *CPU, "--warmup", 1, "--output", "out.h5", "--context")
 STEPS = ("--steps", 100)
 SWEEP = (*ARGS, ",".join(map(str, SHORT)), *STEPS)
 SWEEP_AND_LONG = (*ARGS, ",".join(map(str, [*SHORT, LONG])), *STEPS)
-
-
-def ranks_of(run):
-    """The processes of the ranks, in their order."""
-    line = ["pgrep", "-P", str(run.pid)]
-    listed = subprocess.run(line, capture_output=True, text=True, check=True)
-    return [int(process) for process in listed.stdout.split()]
 
 
 ENDS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
@@ -39,11 +32,10 @@ def test_a_stop_signal_keeps_finished_cases_and_resume_goes_on(
     run = launch(ranks, *SWEEP_AND_LONG)
     wait_for_cases(tmp_path, 2)
     run.send_signal(which)
-    _, err = run.communicate(timeout=PATIENCE)
-    assert run.returncode == 6, err
-    (line,) = [text for text in err.splitlines() if text.startswith("paceline: ")]
-    assert "out.h5" in line
-    assert "--resume" in line
+    done = ended(run)
+    assert done.code == 6, done.err
+    assert "out.h5" in done.message
+    assert "--resume" in done.message
     with h5py.File(tmp_path / "out.h5") as f:
         finished = list(f["cases"])
         assert not f.attrs["complete"]
@@ -59,32 +51,27 @@ def test_a_stop_signal_keeps_finished_cases_and_resume_goes_on(
         assert f.attrs["complete"]
 
 
-def processor_seconds(processes):
-    stats = [Path(f"/proc/{process}/stat").read_text() for process in processes]
-    ticks = [stat.rpartition(")")[2].split()[11:13] for stat in stats]  # user, system
-    return [(int(user) + int(system)) / os.sysconf("SC_CLK_TCK") for user, system in ticks]
-
-
 @pytest.mark.parametrize("alone", [False, True])
 def test_a_stop_signal_ends_verify(tmp_path, launch, alone):
     """While all ranks train, or while rank 0 trains alone; each takes longer than the test."""
     verify = ("--context", 16, "--batch-size", 4, "--steps", 1, "--verify", 1000)
     run = launch(2, "ddp", *MODEL, *CPU, *verify, "--output", "out.h5")
     wait_until(lambda: (tmp_path / "out.h5.cases").exists())
-    ranks = ranks_of(run)
-    wait_until(lambda: min(processor_seconds(ranks)) > 1)
+    wait_until(lambda: len(ranks_of(run)) == 2)
+    first, other = ranks_of(run).values()
+    wait_until(lambda: min(processor_seconds(first), processor_seconds(other)) > 1)
 
     def only_rank_0_works():
-        before = processor_seconds(ranks)
-        wait_until(lambda: processor_seconds(ranks)[0] > before[0] + 0.3)
-        return processor_seconds(ranks)[1] < before[1] + 0.1
+        before = processor_seconds(first), processor_seconds(other)
+        wait_until(lambda: processor_seconds(first) > before[0] + 0.3)
+        return processor_seconds(other) < before[1] + 0.1
 
     if alone:
         wait_until(only_rank_0_works)
     run.send_signal(signal.SIGUSR1)
-    _, err = run.communicate(timeout=PATIENCE)
-    assert run.returncode == 6, err
-    assert "stopped by a signal" in err
+    done = ended(run)
+    assert done.code == 6, done.err
+    assert "stopped by a signal" in done.err
 
 
 def test_a_stop_signal_to_an_idle_rank_alone_stops_all(tmp_path, launch):
@@ -95,9 +82,9 @@ def test_a_stop_signal_to_an_idle_rank_alone_stops_all(tmp_path, launch):
     )
     wait_for_cases(tmp_path, 2)
     os.kill(ranks_of(run)[1], signal.SIGTERM)
-    _, err = run.communicate(timeout=PATIENCE)
-    assert run.returncode == 6, err
-    assert "stopped by a signal" in err
+    done = ended(run)
+    assert done.code == 6, done.err
+    assert "stopped by a signal" in done.err
     with h5py.File(tmp_path / "out.h5") as f:
         assert 2 <= len(f["cases"]) < 1999
 
@@ -107,13 +94,15 @@ def test_a_second_stop_signal_changes_nothing(tmp_path, launch):
     wait_for_cases(tmp_path, 2)
     for _ in range(2):
         run.send_signal(signal.SIGUSR1)
-    _, err = run.communicate(timeout=PATIENCE)
-    assert run.returncode == 6, err
-    assert err.count("paceline: ") == 1
+    done = ended(run)
+    assert done.code == 6, done.err
+    assert done.message
     assert len(step_times(tmp_path / "out.h5")) >= 2
 
 
-@pytest.mark.parametrize("which", ENDS)
+@pytest.mark.parametrize(
+    "which", [signal.SIGTERM, *(pytest.param(end, marks=pytest.mark.long) for end in ENDS[1:])]
+)
 def test_a_signal_to_mpirun_loses_no_finished_case(paceline, tmp_path, launch, which):
     """mpirun forwards SIGTERM, waits two seconds, kills the remaining processes, returns 1."""
     run = launch(2, *SWEEP_AND_LONG)
@@ -147,21 +136,11 @@ def test_kill_9_loses_no_finished_case(paceline, tmp_path, launch, then):
         assert f.attrs["complete"] == (then == "resume")
 
 
-def test_a_killed_rank_ends_the_launch_at_once(tmp_path, launch):
-    run = launch(2, *SWEEP_AND_LONG)
-    wait_for_cases(tmp_path, 1)
-    os.kill(ranks_of(run)[-1], signal.SIGKILL)
-    run.communicate(timeout=PATIENCE)
-    assert run.returncode not in (0, None)
-    with h5py.File(next((tmp_path / "out.h5.cases").glob("*.h5"))) as f:
-        assert len(f["cases"]) == 1
-
-
-def test_a_second_run_on_the_same_output_is_refused(paceline, tmp_path, launch):
-    launch(
-        0, *ARGS, f"8,{LONG}", "--steps", 1000
-    )  # longer than the ten seconds that the second waits
-    wait_for_cases(tmp_path, 1)
-    second = paceline(*SWEEP, "--resume")
+def test_a_second_run_on_the_same_output_is_refused(paceline, tmp_path):
+    folder = tmp_path / "out.h5.cases"
+    folder.mkdir()
+    with (folder / ".lock").open("w") as lock:  # as another run holds it
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        second = paceline(*SWEEP, "--resume")
     assert second.code == 2
     assert "out.h5" in second.message

@@ -6,15 +6,17 @@ behaviour is a fault: it is printed with the seed, and the exit code is 1.
 """
 
 import argparse
-import json
+import contextlib
+import io
 import os
 import random
 import re
-import select
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,8 +24,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(Path(__file__).parent), str(ROOT / "tests")]
 
+import h5py  # noqa: E402
+import numpy as np  # noqa: E402
 from mutations import mutate  # noqa: E402
 
+from analysis.__main__ import main as main_of_analysis  # noqa: E402
 from result_files import split_into_case_files  # noqa: E402
 
 PROGRAM = ROOT / "build" / "paceline"
@@ -64,52 +69,25 @@ def start(folder: Path, *args: object) -> Done:
     )
 
 
-class Analysis:
-    """Runs `python3 -m analysis` for many files in one process, since its imports take a second."""
-
-    def __init__(self) -> None:
-        self.process: subprocess.Popen | None = None
-
-    def start(self, *args: object) -> Done:
-        if self.process is None:
-            self.process = subprocess.Popen(
-                [sys.executable, __file__, "--serve-analysis"],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-            )  # fmt: skip
-        self.process.stdin.write(json.dumps([str(arg) for arg in args]) + "\n")
-        self.process.stdin.flush()
-        ready, _, _ = select.select([self.process.stdout], [], [], PATIENCE)
-        answer = self.process.stdout.readline() if ready else ""
-        if answer:
-            return Done(*json.loads(answer))
-        self.process.kill()
-        code, self.process = self.process.wait(), None
-        died = f"the interpreter died ({code})"
-        return Done(-1, died if ready else f"did not end within {PATIENCE} s")
-
-    def close(self) -> None:
-        if self.process is not None:
-            self.process.communicate()
-
-
-def serve_analysis() -> None:
-    import contextlib
-    import io
-    import traceback
-
-    from analysis.__main__ import main
-
-    for line in sys.stdin:
-        err, code = io.StringIO(), 0
+def analyse(*args: object) -> Done:
+    """`python3 -m analysis` in this process, since its imports take a second."""
+    err, code = io.StringIO(), 0
+    signal.alarm(PATIENCE)
+    try:
         with contextlib.redirect_stderr(err), contextlib.redirect_stdout(io.StringIO()):
-            try:
-                main(json.loads(line))
-            except SystemExit as stopped:
-                code = stopped.code
-            except BaseException:
-                code = 1
-                traceback.print_exc()
-        print(json.dumps([code, err.getvalue()]), flush=True)
+            main_of_analysis(list(map(str, args)))
+    except SystemExit as stopped:
+        code = stopped.code
+    except BaseException:
+        code = -1
+        traceback.print_exc(file=err)
+    finally:
+        signal.alarm(0)
+    return Done(code, err.getvalue())
+
+
+def too_late(*_: object) -> None:
+    raise TimeoutError(f"did not end within {PATIENCE} s")
 
 
 @dataclass
@@ -187,9 +165,6 @@ def load(whole: Whole, folder: Path, change: Callable[[Path], None], chance: ran
 
 
 def tokens(whole: Whole, folder: Path, change: Callable[[Path], None], chance: random.Random):
-    import h5py
-    import numpy as np
-
     with h5py.File(folder / "bad.h5", "w") as file:
         for name in ("tokens", "targets"):
             file[name] = np.arange(64).reshape(4, 16)
@@ -219,9 +194,7 @@ def unreadable(folder: Path, verb: str) -> str:
     return ""
 
 
-def fuzz(
-    seed: int, whole: Whole, analysis: Analysis, folder: Path, with_program: bool
-) -> Iterator[str]:
+def fuzz(seed: int, whole: Whole, folder: Path, with_program: bool) -> Iterator[str]:
     """Yields one line per fault of this seed."""
     chance = random.Random(seed)
     said = []
@@ -246,7 +219,7 @@ def fuzz(
     more = {"compare": (source, "--any-machine"), "check-plan": ()}.get(
         verb, ("--output", folder / output)
     )
-    done = analysis.start(verb, path, *more)
+    done = analyse(verb, path, *more)
     codes = {0, 1, 2} if verb == "compare" else {0, 2}
     wrong = complaint(done, codes, "analysis: ", path.name) or unreadable(folder, verb)
     if wrong:
@@ -257,7 +230,7 @@ def fuzz(
 
 
 def faults(seeds: range, with_program: bool) -> Iterator[str]:
-    analysis = Analysis()
+    signal.signal(signal.SIGALRM, too_late)
     with tempfile.TemporaryDirectory() as name:
         os.environ["PACELINE_CACHE"] = name
         root = Path(name) / "root"
@@ -267,9 +240,8 @@ def faults(seeds: range, with_program: bool) -> Iterator[str]:
         for seed in seeds:
             folder = root / "seed"
             folder.mkdir()
-            yield from fuzz(seed, whole, analysis, folder, with_program)
+            yield from fuzz(seed, whole, folder, with_program)
             shutil.rmtree(folder)
-    analysis.close()
 
 
 def main() -> int:
@@ -277,11 +249,7 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=100)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--analysis", action="store_true", help="only python3 -m analysis")
-    parser.add_argument("--serve-analysis", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.serve_analysis:
-        serve_analysis()
-        return 0
     count = 0
     for line in faults(range(options.first, options.first + options.runs), not options.analysis):
         print(line, flush=True)

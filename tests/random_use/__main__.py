@@ -3,15 +3,12 @@
     cd tests
     ../.venv/bin/python3 -m random_use [--launches N] [--first S] [--jobs J] [--device cuda]
         [--environments]
-    ../.venv/bin/python3 -m random_use --disagree
 
 A command line is determined by its seed; --first S --launches 1 repeats one. After exit code 0
 there must be a complete result file and no other file, after 2 or 3 no file at all, after 4 a row
 with the status diverged. Any other code, and a run of more than 150 s, is a failure. Failures
 are printed. Some launches are followed by another use of the file: --resume, --force, merge,
-compare. --disagree starts ranks with different command lines: each rank must exit with 2, and one
-line must name the difference.
-Exits with 1 if anything failed. Needs build/paceline.
+compare. Exits with 1 if anything failed. Needs build/paceline.
 """
 
 import argparse
@@ -21,7 +18,6 @@ import sys
 from collections import Counter
 
 from conftest import gpu_count
-from random_use.disagreements import run_disagreements
 from random_use.judge import MAX_RANKS, Outcome, run_seed, shown
 from random_use.lines import EXPERIMENTS
 
@@ -65,11 +61,10 @@ def main() -> int:
     parser.add_argument(
         "--environments", action="store_true", help="mix in environments (environments.py)"
     )
-    parser.add_argument("--disagree", action="store_true")
     options = parser.parse_args()
     if options.max_ranks is None:
         options.max_ranks = MAX_RANKS if options.device == "cpu" else min(MAX_RANKS, gpu_count())
-    return run_disagreements(options) if options.disagree else run_seeds(options)
+    return run_seeds(options)
 
 
 if __name__ == "__main__":

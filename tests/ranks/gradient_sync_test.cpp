@@ -156,38 +156,6 @@ TEST_F(DataParallel, equals_a_single_process_on_the_whole_batch) {
   }
 }
 
-// Half the bytes: equal to the single process within bfloat16's 8 bits.
-TEST_F(DataParallel, sends_half_types) {
-  const ToyDesign design = toy_model();
-  const std::unique_ptr<Ops> half_ops = make_ops("fp32", Dtype::bf16);
-  ToyModel model(device, *half_ops, design);
-  ToyModel exact(device, *ops, design);
-  model.draw(0);
-  exact.draw(0);
-  std::vector<int> order(20);
-  std::iota(order.begin(), order.end(), 0);
-  const Rows mine = rows_of(order, world.rank() * 3, 3);
-  GradientExchange half(model.trainable(), *half_ops, *shared.all,
-                        {.strategy = Strategy::bucketed, .bucket_bytes = 1e3});
-  GradientExchange full(exact.trainable(), *ops, *shared.all, {.strategy = Strategy::flat});
-  model.forward_backward(mine.x, mine.y, half, n);
-  exact.forward_backward(mine.x, mine.y, full, n);
-  device.synchronize();
-  const std::vector<float> rough = floats_of(model.trainable().gradients());
-  const std::vector<float> fine = floats_of(exact.trainable().gradients());
-  double error = 0;
-  double norm = 0;
-  for (std::size_t i = 0; i < fine.size(); ++i) {
-    error += std::pow(rough[i] - fine[i], 2);
-    norm += std::pow(fine[i], 2);
-  }
-  EXPECT_LT(std::sqrt(error / norm), 0x1p-7);
-  EXPECT_GT(error, 0);
-  EXPECT_TRUE(same_on_all_ranks(rough));
-  EXPECT_EQ(half.exchanges().front().message_bytes * 2,
-            sizeof(float) * static_cast<std::size_t>(half.ranges().front().length));
-}
-
 // Gradients as a step writes them: sums of 64 products of small integers, which float32 represents
 // exactly and bfloat16 rounds. A one-dimensional weight is a bias.
 void write_gradients(Ops& ops, ParameterStore& store, ParallelStrategy& sync) {

@@ -95,7 +95,6 @@ class Buffer : NonCopyable {
 
   operator const Tensor&() const { return inner_; }  // NOLINT(google-explicit-constructor)
   [[nodiscard]] Tensor part(int rank, std::int64_t k) const { return inner_.slice(rank * k, {k}); }
-  void expect_untouched() const { expect_poison(inner_, "in a tensor without a result"); }
 
  private:
   static constexpr std::int64_t guard = 4;

@@ -5,7 +5,9 @@ import pytest
 import random_training
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize(
+    "seed", [*range(4), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(4, 10))]
+)
 def test_correct_training_passes(seed):
     line, code, table = random_training.run(seed)
     assert code == 0, (line, [row["reason"] for row in table])

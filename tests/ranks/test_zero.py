@@ -1,12 +1,10 @@
 """`zero` under mpirun: it trains as ddp does, with Adam's state sharded over the ranks."""
 
-import subprocess
-
 import h5py
 import numpy as np
 import pytest
 
-from conftest import PROGRAM
+from conftest import PROGRAM, command, run_line
 from result_files import columns_of, rows
 
 CPU = ("--device", "cpu", "--threads", 1, "--quiet", "--force", "--output", "out.h5")
@@ -17,7 +15,9 @@ WAITS = {("broadcast", "backward"), ("zero1", "forward")}
 THREE_BLOCKS = ("--d-model", 64, "--d-ff", 192, "--layers", 3, "--heads", 4, *ROWS)
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 3, pytest.param(4, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "ranks", [1, 2, *(pytest.param(n, marks=pytest.mark.long) for n in (3, 4))]
+)
 def test_every_sharding_trains_as_one_process_on_the_whole_batch(paceline, tmp_path, ranks):
     args = ("--verify", "--shard", "none,broadcast,zero1,zero2,fsdp", "--bucket-mb", "0.01,25")
     done = paceline("zero", *SMALL, *args, "--warmup", 0, "--steps", 1, ranks=ranks)
@@ -37,7 +37,7 @@ def dumps(paceline, folder, ranks, *args):
     strategies = {
         shard: ("--shard", shard, *buckets) for shard in ("none", "broadcast", "zero1", "zero2")
     }
-    for prefetch, reshard in (0, "yes"), (1, "yes"), (2, "no"), (9, "yes"):
+    for prefetch, reshard in (0, "yes"), (1, "yes"), (2, "no"):
         fsdp = ("--shard", "fsdp", "--prefetch", prefetch, "--reshard", reshard)
         strategies[f"fsdp {prefetch} {reshard}"] = fsdp
     found = {}
@@ -57,8 +57,8 @@ def dumps(paceline, folder, ranks, *args):
 @pytest.mark.parametrize(
     ("precision", "comm_dtype", "recompute"),
     [
-        ("fp32", "fp32", "none"),
         ("bf16", "bf16", "2"),
+        pytest.param("fp32", "fp32", "none", marks=pytest.mark.long),
         pytest.param("bf16", "fp32", "block", marks=pytest.mark.long),
         pytest.param("fp16", "fp32", "swiglu", marks=pytest.mark.long),
     ],
@@ -76,12 +76,19 @@ def test_two_ranks_dump_the_same_bits_sharded_or_not(
             assert np.array_equal(values[name], want), (strategy, name)
 
 
-def test_what_is_kept_and_what_is_sent(paceline, tmp_path):
-    ranks = 3
-    args = ("--shard", "none,broadcast,zero1", "--warmup", 0, "--steps", 2)
-    done = paceline("zero", *SMALL, *args, ranks=ranks)
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory):
+    """The file of three ranks, which measure one step after the rehearsal."""
+    folder = tmp_path_factory.mktemp("zero")
+    args = ("--shard", "none,broadcast,zero1", "--warmup", 0, "--steps", 1, "--memory-timeline")
+    done = run_line(folder, command(3, "zero", *SMALL, *args))
     assert done.code == 0, done.err
-    none, broadcast, zero1 = rows(tmp_path / "out.h5")
+    return folder / "out.h5"
+
+
+def test_what_is_kept_and_what_is_sent(measured):
+    ranks = 3
+    none, broadcast, zero1 = rows(measured)
     assert [row["shard"] for row in (none, broadcast, zero1)] == ["none", "broadcast", "zero1"]
     ring = (ranks - 1) / ranks
     padded = none["sent_bytes"] / (2 * ring)  # one all_reduce of all gradients
@@ -94,32 +101,30 @@ def test_what_is_kept_and_what_is_sent(paceline, tmp_path):
     assert state / ranks <= broadcast["optimizer_state_bytes"] * 1.01 < state
     saved = none["peak_bytes"] - zero1["peak_bytes"]
     assert saved == pytest.approx(state * ring, rel=0.01)
-    with h5py.File(tmp_path / "out.h5") as f:
+    arrays = []
+    with h5py.File(measured) as f:
         for row in (none, broadcast, zero1):
-            case = f["cases"][row["case"]]
-            form = dict(
-                zip(
-                    case["memory/closed_form/what"].asstr(),
-                    case["memory/closed_form/ratio"][:],
-                    strict=True,
-                )
-            )
-            assert form["optimizer state"] == pytest.approx(1, abs=0.02)
-            assert form["peak"] == pytest.approx(1, abs=0.02)
+            memory = f["cases"][row["case"]]["memory"]
+            form = columns_of(memory["closed_form"])
+            ratio = dict(zip(form["what"], form["ratio"], strict=True))
+            assert ratio["optimizer state"] == pytest.approx(1, abs=0.02)
+            assert ratio["peak"] == pytest.approx(1, abs=0.02)
             # Every rank's state; without sharding every rank has the whole state.
-            marks = f["cases"][row["case"]]["memory"]
-            last = marks["mark"].asstr()[:] == "after step"
-            kept = marks["optimizer_state"][last & (marks["step"].asstr()[:] == "steady")]
-            assert list(marks["rank"][last]) == [0, 0, 1, 1, 2, 2]
+            last = memory["mark"].asstr()[:] == "after step"
+            kept = memory["optimizer_state"][last & (memory["step"].asstr()[:] == "steady")]
+            assert list(memory["rank"][last]) == [0, 0, 1, 1, 2, 2]
             assert kept.max() == row["optimizer_state_bytes"]
             copies = ranks if row["shard"] == "none" else 1
             assert kept.sum() == pytest.approx(copies * state, rel=0.01)
             if row["shard"] == "broadcast":  # m and v of every parameter, without padding
                 assert len(set(kept)) > 1
                 assert kept.sum() == 8 * PARAMETERS
+            arrays.append(set(memory["parameters/array"].asstr()[:]))
         timeline = f["cases"][zero1["case"]]["timeline"]
         shown = (timeline["rank"][:] == 0) & (timeline["stream"][:] == b"communication")
         calls = timeline["scope"].asstr()[:][shown]
+    # Half of a state with four bytes per element is not a state with two.
+    assert arrays[0] - arrays[2] == {"adam m", "adam v"}
     kinds = [call.split(" ")[0] for call in calls]
     half = len(kinds) // 2
     # Parameters are gathered in forward's order, then gradients are scattered in backward's order.
@@ -127,16 +132,13 @@ def test_what_is_kept_and_what_is_sent(paceline, tmp_path):
     assert calls[0].startswith("all_gather token_embeddings.weight")
 
 
-def test_waits_of_the_compute_stream_are_forward_s_or_backward_s(paceline, tmp_path):
-    """The waits of the only step. zero1 waits in forward for parameters, broadcast after the
-    update; the longest of all ranks counts."""
-    args = ("--shard", "broadcast,zero1", "--warmup", 0, "--steps", 1)
-    done = paceline("zero", *SMALL, *args, ranks=2)
-    assert done.code == 0, done.err
-    for row in rows(tmp_path / "out.h5"):
-        with h5py.File(tmp_path / "out.h5") as f:
+def test_waits_of_the_compute_stream_are_forward_s_or_backward_s(measured):
+    """zero1 waits in forward for parameters, broadcast after the update; the longest of all ranks
+    counts."""
+    for row in rows(measured)[1:]:
+        with h5py.File(measured) as f:
             timeline = columns_of(f["cases"][row["case"]]["timeline"])
-        waited = {"forward": [0, 0], "backward": [0, 0]}
+        waited = {"forward": [0, 0, 0], "backward": [0, 0, 0]}
         forward_end = {}
         names = ("rank", "stream", "scope", "begin", "end")
         for rank, stream, scope, begin, end in zip(*(timeline[n] for n in names), strict=True):
@@ -149,20 +151,6 @@ def test_waits_of_the_compute_stream_are_forward_s_or_backward_s(paceline, tmp_p
             assert (max(seconds) > 0) == ((row["shard"], part) in WAITS)
 
 
-def test_a_shard_is_no_array_of_every_parameter(paceline, tmp_path):
-    """Half of a state with four bytes per element is not a state with two."""
-    args = ("--shard", "none,zero1", "--warmup", 0, "--steps", 1, "--memory-timeline")
-    done = paceline("zero", *SMALL, *args, ranks=2)
-    assert done.code == 0, done.err
-    none, zero1 = rows(tmp_path / "out.h5")
-    with h5py.File(tmp_path / "out.h5") as f:
-        arrays = [
-            set(f["cases"][row["case"]]["memory/parameters/array"].asstr()[:])
-            for row in (none, zero1)
-        ]
-    assert arrays[0] - arrays[1] == {"adam m", "adam v"}
-
-
 # Six blocks of 128 x (4 x 128 + 3 x 512) elements.
 SIX_BLOCKS = ("--d-model", 128, "--d-ff", 512, "--layers", 6, "--heads", 4, "--vocab", 64)
 BLOCK = 128 * (4 * 128 + 3 * 512)
@@ -171,9 +159,9 @@ ALL = 6 * BLOCK + 64 * 128 + FULL_PRECISION
 
 
 @pytest.mark.parametrize(
-    "ranks", [2, 5, *(pytest.param(n, marks=pytest.mark.long) for n in (3, 4, 6))]
+    ("ranks", "precision"),
+    [(2, "fp32"), (3, "bf16"), pytest.param(5, "fp32", marks=pytest.mark.long)],
 )
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
 def test_what_zero2_and_fsdp_keep(paceline, tmp_path, ranks, precision):
     """Bytes by hand, and within 2% of the closed form."""
     done = paceline(
@@ -217,22 +205,22 @@ def test_what_zero2_and_fsdp_keep(paceline, tmp_path, ranks, precision):
                 assert measured == pytest.approx(bytes_of_kind, rel=0.02), kind
 
 
-@pytest.mark.parametrize("shard", ["zero2", "fsdp"])
-def test_updates_in_backward_keep_the_shards_of_a_few_groups(paceline, tmp_path, shard):
+def test_updates_in_backward_keep_the_shards_of_a_few_groups(paceline, tmp_path):
     done = paceline(
-        *("zero", *SIX_BLOCKS, "--context", 4, "--batch-size", 1, *CPU, "--shard", shard),
-        *("--optimizer", "serial,in-backward", "--warmup", 0, "--steps", 2),
-        *(("--bucket-mb", 0) if shard == "zero2" else ()),
+        *("zero", *SIX_BLOCKS, "--context", 4, "--batch-size", 1, *CPU, "--shard", "zero2,fsdp"),
+        *("--optimizer", "serial,in-backward", "--bucket-mb", 0, "--warmup", 0, "--steps", 2),
         ranks=3,
     )
     assert done.code == 0, done.err
-    serial, in_backward = rows(tmp_path / "out.h5")
-    assert in_backward["loss"] == serial["loss"]
-    window = (4 * 2 * 128 * 512 if shard == "zero2" else 2 * BLOCK) + FULL_PRECISION
-    saved = 4 * (ALL - window) / 3
-    assert serial["peak_bytes"] - in_backward["peak_bytes"] == pytest.approx(saved, rel=0.03)
-    for row in (serial, in_backward):
-        assert row["peak_bytes"] == pytest.approx(row["predicted_peak_bytes"], rel=0.02)
+    found = {(row["shard"], row["optimizer"]): row for row in rows(tmp_path / "out.h5")}
+    for shard in ("zero2", "fsdp"):
+        serial, in_backward = found[shard, "serial"], found[shard, "in-backward"]
+        assert in_backward["loss"] == serial["loss"]
+        window = (4 * 2 * 128 * 512 if shard == "zero2" else 2 * BLOCK) + FULL_PRECISION
+        saved = 4 * (ALL - window) / 3
+        assert serial["peak_bytes"] - in_backward["peak_bytes"] == pytest.approx(saved, rel=0.03)
+        for row in (serial, in_backward):
+            assert row["peak_bytes"] == pytest.approx(row["predicted_peak_bytes"], rel=0.02)
 
 
 def test_when_fsdp_gathers_and_scatters(paceline, tmp_path):
@@ -295,34 +283,37 @@ def test_gradients_that_are_rounded_have_a_window_too(paceline, tmp_path):
             assert marks["gradient"][:].max() == pytest.approx(want, rel=0.02)
 
 
-@pytest.mark.parametrize("seeds", [(3, 3), (3, 4)])
-def test_shards_are_of_one_file(paceline, tmp_path, seeds):
-    """A file of weights that differs between hosts."""
+def test_shards_are_of_one_file(paceline, tmp_path):
+    """A file of weights that differs between hosts is refused."""
     shape = ("--size", "tiny", "--vocab", 128, "--context", 16)
-    for folder, seed in zip(("a", "b"), seeds, strict=True):
-        (tmp_path / folder).mkdir()
+    for seed in (3, 4):
         model = ("model", *shape, *CPU, "--steps", 1, "--warmup", 0, "--lr", 0, "--seed", seed)
-        assert paceline(*model, "--dump", f"{folder}/weights.h5").code == 0
+        assert paceline(*model, "--dump", f"{seed}.h5").code == 0
     zero = ("zero", *shape, *CPU, "--shard", "fsdp", "--steps", 1, "--warmup", 0)
-    ranks = []
-    for folder in ("a", "b"):  # one path that names a different file on each rank
-        rank = ("sh", "-c", 'exec 9< "$0"; exec "$@"', f"{folder}/weights.h5")
-        line = (PROGRAM, *zero, "--load-weights", "/proc/self/fd/9")
-        ranks.append(["-np", "1", *rank, *map(str, line)])
-    launch = ["mpirun", "--oversubscribe", *ranks[0], ":", *ranks[1]]
-    done = subprocess.run(
-        launch, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
-    )
-    assert done.returncode == (0 if seeds[0] == seeds[1] else 2), done.stderr
-    assert ("--load-weights: ranks read different values" in done.stderr) == (seeds[0] != seeds[1])
+    line = (PROGRAM, *zero, "--load-weights", "/proc/self/fd/9")
+    for other, code in ((3, 0), (4, 2)):
+        words = ["mpirun", "--oversubscribe"]
+        for seed in (3, other):  # one path that names a different file on each rank
+            words += [":", "-np", "1", "sh", "-c", 'exec 9< "$0"; exec "$@"', f"{seed}.h5", *line]
+        del words[2]
+        done = run_line(tmp_path, words)
+        assert done.code == code, done.err
+        assert ("--load-weights: ranks read different values" in done.err) == (code == 2)
 
 
+@pytest.mark.parametrize(
+    "limits",
+    [(9.6, 11.6, 12.4, 40),
+     pytest.param((10.4, 11.2, 12, 12.8, 13.6, 16), marks=pytest.mark.long)],
+)  # fmt: skip
 @pytest.mark.parametrize("visits", [("--dump", "dump.h5"), ("--verify", 1)])
-def test_what_is_gathered_to_be_seen_is_counted_before_the_first_step(paceline, tmp_path, visits):
+def test_what_is_gathered_to_be_seen_is_counted_before_the_first_step(
+    paceline, tmp_path, visits, limits
+):
     """With any limit, the case either fits in memory or is recorded as a row."""
     shape = ("--d-model", 64, "--d-ff", 64, "--layers", 2, "--heads", 4, "--vocab", 4000)
     seen = set()
-    for limit in (9.6, 10.4, 11.2, 11.6, 12, 12.4, 12.8, 13.6, 16, 40):
+    for limit in limits:
         done = paceline(
             *("zero", *shape, "--context", 40, "--batch-size", 1, *CPU, "--shard", "fsdp"),
             *("--warmup", 0, "--steps", 1, "--memory-limit", f"{limit}MB", *visits),
@@ -365,22 +356,3 @@ def test_wrong_use(paceline, args, words):
     done = paceline("zero", *SMALL, *args)
     assert done.code == 2
     assert words in done.err
-
-
-def test_the_preset_fsdp(paceline):
-    done = paceline("zero", "--preset", "fsdp", "--device", "cpu", "--dry-run", ranks=2)
-    assert done.code == 0, done.err
-    for size in ("xl", "2.7b"):
-        for shard in ("none", "zero1", "zero2"):
-            assert f"{size} 512 4 bf16 flash eager train-step serial none {shard} 25 " in done.out
-        for prefetch in (0, 1, 2):
-            for reshard in ("yes", "no"):
-                case = f"{size} 512 4 bf16 flash eager train-step serial none fsdp - fp32 none "
-                assert f"{case}{prefetch} {reshard}" in done.out
-
-
-def test_the_course_s_preset(paceline):
-    done = paceline("zero", "--preset", "course", "--device", "cpu", "--dry-run", ranks=2)
-    assert done.code == 0, done.err
-    for shard in ("none", "broadcast", "zero1"):
-        assert f"xl 128 2 fp32 naive eager train-step serial none {shard} 25 fp32" in done.out

@@ -52,11 +52,11 @@ inline ToyDesign toy_model_with_tied_weights() {
 
 class ToyModel {
  public:
-  ToyModel(Device& device, Ops& ops, const ToyDesign& design, StoreLayout layout = {})
+  ToyModel(Device& device, Ops& ops, const ToyDesign& design)
       : device_(device),
         ops_(ops),
         layers_(design.layers),
-        trainable_(device, ops.precision(), design.trainable, std::move(layout)),
+        trainable_(device, ops.precision(), design.trainable),
         frozen_(device, ops.precision(), design.frozen) {}
 
   [[nodiscard]] ParameterStore& trainable() { return trainable_; }
@@ -70,11 +70,7 @@ class ToyModel {
         std::vector<float> values(static_cast<std::size_t>(entry.shape.numel()));
         Random(seed, stream++).fill_normal(values);
         for (float& v : values) v *= deviation;
-        for (const StoreRange& kept : store->kept()) {
-          const StoreRange part = intersection(entry.range(), kept);
-          if (part.length == 0) continue;
-          device_.to_device(store->parameters(part), values.data() + (part.offset - entry.offset));
-        }
+        device_.to_device(entry.range().of(store->parameters()), values.data());
       }
     }
   }

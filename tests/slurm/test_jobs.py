@@ -135,7 +135,9 @@ def test_a_dead_node_loses_no_case(jobs: Jobs):
     assert measured(jobs.results / "sweep.h5") == CONTEXTS
 
 
-@pytest.mark.parametrize("experiment", ["ddp", "zero", "collectives"])
+@pytest.mark.parametrize(
+    "experiment", ["ddp", "collectives", pytest.param("zero", marks=pytest.mark.long)]
+)
 def test_two_ranks_on_each_of_two_nodes(jobs: Jobs, experiment: str):
     options = {
         "ddp": "ddp --sync naive,flat,overlap,bucketed --verify 2",
@@ -191,8 +193,10 @@ def srun(cluster, tmp_path):
     return run
 
 
-@pytest.mark.parametrize("mpi", ["pmix", "none"])
-@pytest.mark.parametrize("words", [("--help",), ("list",), ("plan", "--size", "xl")])
+@pytest.mark.parametrize(
+    ("mpi", "words"),
+    [("pmix", ("--help",)), ("none", ("list",)), ("none", ("plan", "--size", "xl"))],
+)
 def test_what_measures_nothing_needs_no_other_task(srun, mpi, words):
     alone = subprocess.run(
         [PROGRAM, *words], capture_output=True, text=True, timeout=60, check=True
