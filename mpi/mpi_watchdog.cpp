@@ -11,6 +11,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <ranges>
 #include <set>
 #include <string>
 #include <thread>
@@ -211,7 +212,7 @@ class MpiWatchdog final : public Watchdog {
     std::vector<std::string> causes;
     for (const auto& [did, ranks] : others) {
       std::set<std::string> hosts;
-      for (const int rank : ranks) hosts.insert(ranks_.at(rank).host.data());
+      for (const int rank : ranks | std::views::take(8)) hosts.insert(ranks_.at(rank).host.data());
       causes.push_back(fmt::format("{} on {} {}", ranks_text(ranks), fmt::join(hosts, ", "), did));
     }
     if (causes.empty()) causes.emplace_back("every rank arrived");

@@ -94,9 +94,8 @@ std::optional<double> DataSheet::flops_per_s(const Precision& precision) const {
 std::span<const DataSheet> data_sheets() { return sheets(); }
 
 const DataSheet* data_sheet_of(std::string_view device) {
-  const auto found = std::ranges::find_if(sheets(), [&](const DataSheet& sheet) {
-    return !device.empty() && sheet.device == device;
-  });
+  const auto found = std::ranges::find_if(
+      sheets(), [&](const DataSheet& sheet) { return !device.empty() && sheet.device == device; });
   return found == sheets().end() ? nullptr : &*found;
 }
 

@@ -157,7 +157,8 @@ RunInfo describe_run(World& world, const DeviceInfo& device, std::string command
   RankInfo mine{world.rank(),       world.host(),   cpu_model(),
                 world.local_rank(), of_main_thread, device};
   const nlohmann::json told = RankFields(fields_of(mine));
-  for (const std::string& text : world.gather(told.dump())) {
+  for (const std::string& text :
+       world.gather(told.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace))) {
     fields_of(run.ranks.emplace_back()) = nlohmann::json::parse(text).get<RankFields>();
   }
   return run;
