@@ -43,14 +43,14 @@ void append(Numbers& to, const SensorLog& log, const Repetitions& repetitions, b
 std::int64_t whole(double number) { return static_cast<std::int64_t>(number); }
 
 // A repetition of a rank.
-struct RankRow {
+struct RepetitionRow {
   std::size_t rank;
   const double* numbers;
 };
 
 // The repetitions of all ranks, by rank.
-std::vector<RankRow> rows_of(const std::vector<Numbers>& by_rank, std::size_t width) {
-  std::vector<RankRow> rows;
+std::vector<RepetitionRow> rows_of(const std::vector<Numbers>& by_rank, std::size_t width) {
+  std::vector<RepetitionRow> rows;
   for (std::size_t rank = 0; rank < by_rank.size(); ++rank) {
     const Numbers& all = by_rank[rank];
     for (std::size_t at = 0; at < all.size(); at += width) rows.push_back({rank, &all[at]});
@@ -59,7 +59,7 @@ std::vector<RankRow> rows_of(const std::vector<Numbers>& by_rank, std::size_t wi
 }
 
 // The sensor's values in measured repetitions, where it could be read.
-std::vector<double> readings_of(std::size_t sensor, const std::vector<RankRow>& rows) {
+std::vector<double> readings_of(std::size_t sensor, const std::vector<RepetitionRow>& rows) {
   std::vector<double> values;
   for (const auto& [rank, row] : rows) {
     const double value = row[first_sensor + sensor];
@@ -68,7 +68,7 @@ std::vector<double> readings_of(std::size_t sensor, const std::vector<RankRow>& 
   return values;
 }
 
-Table clocks_table(const std::vector<RankRow>& rows, const SensorLog& log) {
+Table clocks_table(const std::vector<RepetitionRow>& rows, const SensorLog& log) {
   std::vector<std::size_t> readable;
   for (std::size_t s = 0; s < log.sensors().size(); ++s) {
     if (!readings_of(s, rows).empty()) readable.push_back(s);
@@ -92,7 +92,7 @@ Table clocks_table(const std::vector<RankRow>& rows, const SensorLog& log) {
   return table.take();
 }
 
-void add_summary(CaseRecord& record, const std::vector<RankRow>& rows, const SensorLog& log) {
+void add_summary(CaseRecord& record, const std::vector<RepetitionRow>& rows, const SensorLog& log) {
   for (std::size_t s = 0; s < log.sensors().size(); ++s) {
     const std::vector<double> readings = readings_of(s, rows);
     if (readings.empty()) continue;
@@ -126,7 +126,7 @@ void Conditions::add_to(CaseRecord& record, World& world, const Samples& samples
   append(mine, log_, samples.measured, false);
   const std::vector<Numbers> all = gather_values(world, mine);
   if (all.empty()) return;
-  const std::vector<RankRow> rows = rows_of(all, first_sensor + log_.sensors().size());
+  const std::vector<RepetitionRow> rows = rows_of(all, first_sensor + log_.sensors().size());
   record.tables.push_back(clocks_table(rows, log_));
   add_summary(record, rows, log_);
   record.add("other_load_cores", others);
