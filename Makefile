@@ -252,7 +252,7 @@ tsan: $(BUILD)/tsan/paceline $(TSAN_RANK_TESTS) $(PACKAGES)
 	  tests/ranks/test_programs.py tests/faults/test_watchdog.py tests/faults/test_interrupted.py \
 	  -k "2-mpi or host_waits or second_stop_signal"
 
-# ---- libFuzzer for every parser of user input -----------------------------------------------------
+# ---- libFuzzer for our parsers of user input --------------------------------------------------------
 # The targets run one after another, each for FUZZ_SECONDS or FUZZ_RUNS inputs, starting from its corpus;
 # new inputs go to build/. 'tools/deps.sh fuzz' installs the compiler.
 FUZZ_SECONDS ?= 600
