@@ -31,12 +31,13 @@ using std::chrono::milliseconds;
 constexpr auto poll_interval = 50ms;
 constexpr milliseconds longest_tick = 4 * poll_interval;
 constexpr auto patience = 2s;  // after the timeout, for a rank that is about to arrive
-// For as long a rank leaves the report to another one, which may have died.
+// For as long a rank leaves the report to each rank before it, which may have died.
 constexpr auto report_grace = 7s;
+constexpr std::chrono::duration<double> longest_silence = 5s;
 constexpr auto abort_time = 1s;
 constexpr auto abort_stagger = 200ms;
 
-// What a rank tells the others once it has waited for half of the timeout.
+// What a rank tells the others once it has waited for 5 s, or for half of a shorter timeout.
 struct Notice {
   std::array<char, 64> what{};  // ends with a zero; longer texts are cut; empty: not waiting
   WaitFor target{};
@@ -141,16 +142,15 @@ class MpiWatchdog final : public Watchdog {
     return found;
   }
 
-  // MPI is called only in a wait of half the timeout and when it ends: not while anything is timed.
+  // MPI is called only in long waits and when one ends: not beside the calls that are timed.
   void check_wait() {
     const std::optional<Wait> wait = current_wait();
     const std::chrono::duration<double> waited = wait ? now_.load() - wait->since : 0ms;
-    const bool is_long = waited >= timeout_ / 2;
+    const bool is_long = wait && waited >= std::min(timeout_ / 2, longest_silence);
     announce(is_long ? wait->notice : Notice{});
     if (!is_long) return;
     receive_notices();
-    const std::chrono::duration<double> most =
-        timeout_ + patience + (another_reports() ? report_grace : 0s);
+    const std::chrono::duration<double> most = timeout_ + patience + ranks_before() * report_grace;
     if (waited > most && !wait->notice.is_idle()) abort_launch(timeout_line());
   }
 
@@ -181,16 +181,18 @@ class MpiWatchdog final : public Watchdog {
   [[nodiscard]] Notice& mine() { return notices_[static_cast<std::size_t>(rank_)]; }
   [[nodiscard]] const Notice& mine() const { return notices_[static_cast<std::size_t>(rank_)]; }
 
-  // The lowest rank in a wait for ranks reports; if all wait for collectives, the lowest of these.
-  [[nodiscard]] bool another_reports() const {
+  // How many ranks are to report before this one: those in waits for ranks by their numbers, then
+  // those in waits for collectives.
+  [[nodiscard]] int ranks_before() const {
+    int before = 0;
     for (std::size_t rank = 0; rank < notices_.size(); ++rank) {
       const Notice& other = notices_[rank];
       if (!other.waits() || other.is_idle()) continue;
       if (std::pair(other.target, static_cast<int>(rank)) < std::pair(mine().target, rank_)) {
-        return true;
+        ++before;
       }
     }
-    return false;
+    return before;
   }
 
   void poll_monitored() {
