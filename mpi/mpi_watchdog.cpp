@@ -11,6 +11,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <semaphore>
 #include <string>
 #include <thread>
 #include <utility>
@@ -34,7 +35,7 @@ constexpr auto patience = 2s;  // after the timeout, for a rank that is about to
 // For as long a rank leaves the report to each rank before it, which may have died.
 constexpr auto report_grace = 7s;
 constexpr std::chrono::duration<double> longest_silence = 5s;
-constexpr auto abort_time = 1s;
+constexpr auto abort_timeout = 1s;
 constexpr auto abort_stagger = 200ms;
 
 // What a rank tells the others once it has waited for 5 s, or for half of a shorter timeout.
@@ -142,7 +143,7 @@ class MpiWatchdog final : public Watchdog {
     return found;
   }
 
-  // MPI is called only in long waits and when one ends: not beside the calls that are timed.
+  // MPI is called only in long waits and when one ends.
   void check_wait() {
     const std::optional<Wait> wait = current_wait();
     const std::chrono::duration<double> waited = wait ? now_.load() - wait->since : 0ms;
@@ -154,15 +155,15 @@ class MpiWatchdog final : public Watchdog {
     if (waited > most && !wait->notice.is_idle()) abort_launch(timeout_line());
   }
 
-  // At most one message is in flight to a rank: none queue up for a rank that hangs. MPI errors are
-  // ignored: they mean that the other rank has died.
+  // At most one message is in flight to a rank; the next poll sends what this one could not. MPI
+  // errors are ignored: they mean that the other rank has died.
   void announce(const Notice& notice) {
-    if (std::exchange(mine(), notice) == notice) return;
+    mine() = notice;
     for (int rank = 0; rank < static_cast<int>(hosts_.size()); ++rank) {
       auto& [message, request] = sent_[static_cast<std::size_t>(rank)];
       int done = 0;
-      if (rank == rank_ || MPI_Test(&request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) continue;
-      if (done == 0) continue;
+      if (rank == rank_ || message == notice) continue;
+      if (MPI_Test(&request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS || done == 0) continue;
       message = notice;
       MPI_Isend(&message, sizeof message, MPI_BYTE, rank, 0, comm_, &request);
     }
@@ -247,8 +248,15 @@ class MpiWatchdog final : public Watchdog {
     const std::lock_guard until_the_end(mutex_);
     write_to(stderr, "paceline: rank {}: {}\n", rank_, line);
     // In threads of their own: an abort may hang, or wait for that of another communicator.
-    for (Abortable* abortable : monitored_) std::thread([=] { abortable->abort(); }).detach();
-    if (!monitored_.empty()) std::this_thread::sleep_for(abort_time);
+    std::counting_semaphore<> aborted(0);
+    for (Abortable* abortable : monitored_) {
+      std::thread([&aborted, abortable] {
+        abortable->abort();
+        aborted.release();
+      }).detach();
+    }
+    const auto last = std::chrono::steady_clock::now() + abort_timeout;
+    for (std::size_t i = 0; i < monitored_.size(); ++i) (void)aborted.try_acquire_until(last);
     MPI_Abort(MPI_COMM_WORLD, static_cast<int>(ExitCode::collective));
     std::abort();
   }
