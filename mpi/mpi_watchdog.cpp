@@ -12,6 +12,7 @@
 #include <mutex>
 #include <optional>
 #include <ranges>
+#include <semaphore>
 #include <set>
 #include <string>
 #include <thread>
@@ -33,12 +34,13 @@ using std::chrono::milliseconds;
 constexpr auto poll_interval = 50ms;
 constexpr milliseconds longest_tick = 4 * poll_interval;
 constexpr auto patience = 2s;  // after the timeout, for a rank that is about to arrive
-// For as long a rank leaves the report to another one, which may have died.
+// For as long a rank leaves the report to each rank before it, which may have died.
 constexpr auto report_grace = 7s;
-constexpr auto abort_time = 1s;
+constexpr std::chrono::duration<double> longest_silence = 5s;
+constexpr auto abort_timeout = 1s;
 constexpr auto abort_stagger = 200ms;
 
-// What a rank tells the others once it has waited for half of the timeout.
+// What a rank tells the others once it has waited for 5 s, or for half of a shorter timeout.
 struct Notice {
   std::array<char, 64> what{};  // ends with a zero; longer texts are cut; empty: not waiting
   WaitFor target{};
@@ -55,9 +57,9 @@ struct Wait {
 };
 
 struct Rank {
-  std::array<char, 64> host{};  // ends with a zero
-  Notice notice;                // its last one
-  Notice sent;                  // this rank's last message to it
+  std::string host;
+  Notice notice;  // its last one
+  Notice sent;    // this rank's last message to it
   MPI_Request sending = MPI_REQUEST_NULL;
 };
 
@@ -69,11 +71,13 @@ class MpiWatchdog final : public Watchdog {
     MPI_CHECK(MPI_Comm_rank(comm_, &rank_));
     int size = 0;
     MPI_CHECK(MPI_Comm_size(comm_, &size));
-    for (int rank = 0; rank < size; ++rank) {
-      auto& host = ranks_[rank].host;
-      if (rank == rank_) node_name().copy(host.data(), host.size() - 1);
-      MPI_CHECK(MPI_Bcast(host.data(), sizeof host, MPI_BYTE, rank, comm_));
-    }
+    using Name = std::array<char, 64>;
+    std::vector<Name> hosts(static_cast<std::size_t>(size));
+    Name mine{};
+    node_name().copy(mine.data(), mine.size() - 1);
+    MPI_CHECK(MPI_Allgather(mine.data(), sizeof mine, MPI_BYTE, hosts.data(), sizeof mine, MPI_BYTE,
+                            comm_));
+    for (const Name& host : hosts) ranks_[static_cast<int>(ranks_.size())].host = host.data();
     if (size > 1) thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
   }
 
@@ -139,27 +143,26 @@ class MpiWatchdog final : public Watchdog {
     return found;
   }
 
-  // MPI is called only in a wait of half the timeout and when it ends: not while anything is timed.
+  // MPI is called only in long waits and when one ends.
   void check_wait() {
     const std::optional<Wait> wait = current_wait();
     const std::chrono::duration<double> waited = wait ? now_.load() - wait->since : 0ms;
-    const bool is_long = waited >= timeout_ / 2;
+    const bool is_long = wait && waited >= std::min(timeout_ / 2, longest_silence);
     announce(is_long ? wait->notice : Notice{});
     if (!is_long) return;
     receive_notices();
-    const std::chrono::duration<double> most =
-        timeout_ + patience + (another_reports() ? report_grace : 0s);
+    const std::chrono::duration<double> most = timeout_ + patience + ranks_before() * report_grace;
     if (waited > most && !wait->notice.is_idle()) abort_launch(timeout_line());
   }
 
-  // At most one message is in flight to a rank: none queue up for a rank that hangs. MPI errors are
-  // ignored: they mean that the other rank has died.
+  // At most one message is in flight to a rank; the next poll sends what this one could not. MPI
+  // errors are ignored: they mean that the other rank has died.
   void announce(const Notice& notice) {
-    if (std::exchange(ranks_[rank_].notice, notice) == notice) return;
+    ranks_[rank_].notice = notice;
     for (auto& [rank, other] : ranks_) {
       int done = 0;
-      MPI_Test(&other.sending, &done, MPI_STATUS_IGNORE);
-      if (rank == rank_ || done == 0) continue;
+      if (rank == rank_ || other.sent == notice) continue;
+      if (MPI_Test(&other.sending, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS || done == 0) continue;
       other.sent = notice;
       MPI_Isend(&other.sent, sizeof other.sent, MPI_BYTE, rank, 0, comm_, &other.sending);
     }
@@ -176,9 +179,10 @@ class MpiWatchdog final : public Watchdog {
 
   [[nodiscard]] const Notice& mine() const { return ranks_.at(rank_).notice; }
 
-  // The lowest rank in a wait for ranks reports; if all wait for collectives, the lowest of these.
-  [[nodiscard]] bool another_reports() const {
-    return std::ranges::any_of(ranks_, [this](const auto& one) {
+  // How many ranks are to report before this one: those in waits for ranks by their numbers, then
+  // those in waits for collectives.
+  [[nodiscard]] std::ptrdiff_t ranks_before() const {
+    return std::ranges::count_if(ranks_, [this](const auto& one) {
       const auto& [rank, other] = one;
       return other.notice.waits() && !other.notice.is_idle() &&
              std::pair(other.notice.target, rank) < std::pair(mine().target, rank_);
@@ -201,25 +205,30 @@ class MpiWatchdog final : public Watchdog {
 
   [[nodiscard]] std::string timeout_line() const {
     std::map<std::string, std::vector<int>> others;  // by what they did
-    for (const auto& [rank, of_rank] : ranks_) {
-      const Notice& other = of_rank.notice;
-      if (other.is_idle() || other.what == mine().what) continue;
+    for (const auto& [rank, other] : ranks_) {
+      const Notice& notice = other.notice;
+      if (notice.is_idle() || notice.what == mine().what) continue;
       const std::string did =
-          other.waits() ? fmt::format("waited in another operation ({})", other.what.data())
-                        : "did not arrive";
+          notice.waits() ? fmt::format("waited in another operation ({})", notice.what.data())
+                         : "did not arrive";
       others[did].push_back(rank);
     }
     std::vector<std::string> causes;
-    for (const auto& [did, ranks] : others) {
-      std::set<std::string> hosts;
-      for (const int rank : ranks | std::views::take(8)) hosts.insert(ranks_.at(rank).host.data());
-      causes.push_back(fmt::format("{} on {} {}", ranks_text(ranks), fmt::join(hosts, ", "), did));
-    }
+    for (const auto& [did, ranks] : others) causes.push_back(with_hosts(ranks) + " " + did);
     if (causes.empty()) causes.emplace_back("every rank arrived");
     const std::string name = current_case();
     return fmt::format("{}{} did not finish in {:g} s; {}; raise --timeout if it only needs longer",
                        name.empty() ? "" : name + ": ", mine().what.data(), timeout_.count(),
                        fmt::join(causes, ", "));
+  }
+
+  // "ranks 0, 1 on node3"
+  [[nodiscard]] std::string with_hosts(const std::vector<int>& ranks) const {
+    std::set<std::string> hosts;
+    for (const int rank : ranks) hosts.insert(ranks_.at(rank).host);
+    const std::string more = hosts.size() > 4 ? " and others" : "";
+    return fmt::format("{} on {}{}", ranks_text(ranks),
+                       fmt::join(hosts | std::views::take(4), ", "), more);
   }
 
   [[noreturn]] void abort_launch(const std::string& line) {
@@ -228,8 +237,15 @@ class MpiWatchdog final : public Watchdog {
     const std::lock_guard until_the_end(mutex_);
     write_to(stderr, "paceline: rank {}: {}\n", rank_, line);
     // In threads of their own: an abort may hang, or wait for that of another communicator.
-    for (Abortable* abortable : monitored_) std::thread([=] { abortable->abort(); }).detach();
-    if (!monitored_.empty()) std::this_thread::sleep_for(abort_time);
+    std::counting_semaphore<> aborted(0);
+    for (Abortable* abortable : monitored_) {
+      std::thread([&aborted, abortable] {
+        abortable->abort();
+        aborted.release();
+      }).detach();
+    }
+    const auto last = std::chrono::steady_clock::now() + abort_timeout;
+    for (std::size_t i = 0; i < monitored_.size(); ++i) (void)aborted.try_acquire_until(last);
     MPI_Abort(MPI_COMM_WORLD, static_cast<int>(ExitCode::collective));
     std::abort();
   }

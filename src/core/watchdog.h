@@ -11,7 +11,7 @@
 namespace paceline {
 
 // Something that can fail asynchronously and that the watchdog must abort before it ends the run:
-// an NCCL communicator. The watchdog's thread calls both functions.
+// an NCCL communicator. The watchdog calls both functions, in threads of its own.
 class Abortable : NonCopyable {
  public:
   virtual ~Abortable() = default;
