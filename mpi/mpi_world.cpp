@@ -57,7 +57,10 @@ class Deadline : NonCopyable {
     });
     alarm(static_cast<unsigned>(std::ceil(limit + (timeout.reports ? 0 : others_wait))));
   }
-  ~Deadline() { alarm(0); }
+  ~Deadline() {
+    alarm(0);
+    std::signal(SIGALRM, SIG_DFL);
+  }
 
  private:
   static inline std::string line;  // a signal handler must not make it

@@ -12,7 +12,10 @@ from analysis.__main__ import main
 from analysis.rates import Program, fit, read
 from conftest import PROGRAM, Run
 
-ASKED = Program(PROGRAM)  # remembers its answers: every plan is asked for once
+@cache
+def program() -> Program:
+    """Remembers its answers: every plan is asked for once."""
+    return Program(PROGRAM)
 
 
 def sections(out: str) -> dict[str, list[dict]]:
@@ -34,14 +37,14 @@ def plan(paceline, *options: object) -> dict[str, list[dict]]:
 def rates(*files: Path) -> Path:
     """What paceline-analysis rates makes of the files."""
     path = Path(mkdtemp()) / "rates.json"
-    path.write_text(json.dumps(fit(*read(files, ASKED))))
+    path.write_text(json.dumps(fit(*read(files, program()))))
     return path
 
 
 @cache
 def check(path: Path, *files: Path) -> list[dict]:
     """The cases of a file, predicted from `files` if there are any."""
-    return check_plan.rows(check_plan.predictions(path, files, ASKED))
+    return check_plan.rows(check_plan.predictions(path, files, program()))
 
 
 def analysis(*words: object) -> Run:

@@ -92,7 +92,7 @@ std::vector<StepTrace> gather_traces(World& world, const StepTrace& mine) {
   auto steps = gather_values(world, mine.steps);
   const auto names = world.gather(joined(mine.names));
   const auto paths = world.gather(joined(mine.paths));
-  const auto sources = world.gather(joined({mine.source, mine.reason, std::to_string(mine.lost)}));
+  const auto sources = world.gather(joined({std::to_string(mine.lost), mine.source, mine.reason}));
   std::vector<StepTrace> all;
   for (std::size_t r = 0; r < activities.size(); ++r) {
     const std::vector<std::string> source = lines_of(sources[r]);
@@ -101,9 +101,9 @@ std::vector<StepTrace> gather_traces(World& world, const StepTrace& mine) {
                    .names = lines_of(names[r]),
                    .paths = lines_of(paths[r]),
                    .steps = std::move(steps[r]),
-                   .lost = std::stoll(source.at(2)),
-                   .source = source[0],
-                   .reason = source[1]});
+                   .lost = std::stoll(source.at(0)),
+                   .source = source.at(1),
+                   .reason = source.size() > 2 ? source[2] : ""});
   }
   return all;
 }

@@ -64,21 +64,31 @@ void remove_file(const fs::path& path) {
   }
 }
 
+void refuse_existing(const fs::path& path) {
+  std::error_code ignored;
+  if (!fs::exists(path, ignored)) return;
+  throw UsageError(fmt::format(
+      "--output {} exists: give --resume to keep its finished cases, --force to replace it, or "
+      "name another file",
+      path.string()));
+}
+
+fs::path writable_path(const fs::path& path, ResultFile::Existing existing,
+                       const std::string& experiment) {
+  fs::path target = result_path(path, experiment.empty() ? "merge" : "--output");
+  if (existing == ResultFile::Existing::refuse) refuse_existing(path);
+  return target;
+}
+
 }  // namespace
 
 ResultFile::ResultFile(const fs::path& path, Existing existing, const std::string& experiment)
-    : path_(result_path(path, experiment.empty() ? "merge" : "--output")),
-      folder_(cases_folder(path_)) {
+    : path_(writable_path(path, existing, experiment)), folder_(cases_folder(path_)) {
   if (existing != Existing::replace) as_found_ = state_of(path_);
   const std::vector<fs::path> cases = case_files(folder_.path());
   switch (existing) {
     case Existing::refuse:
-      if (std::error_code ignored; fs::exists(path_, ignored)) {
-        throw UsageError(
-            fmt::format("--output {} exists: give --resume to keep its finished cases, --force to "
-                        "replace it, or name another file",
-                        path.string()));
-      }
+      refuse_existing(path_);  // the run that held the lock may have written it
       if (!cases.empty()) {
         throw UsageError(fmt::format(
             "--output {}: {} holds finished cases of a run that did not end: give --resume to "

@@ -7,6 +7,7 @@ behaviour is a fault: it is printed with the seed, and the exit code is 1.
 
 import argparse
 import contextlib
+import faulthandler
 import io
 import os
 import random
@@ -238,6 +239,7 @@ def faults(seeds: range, with_program: bool) -> Iterator[str]:
         whole.folder.mkdir(parents=True)
         whole.make()
         for seed in seeds:
+            print(f"\rseed {seed}", end="", file=sys.stderr, flush=True)
             folder = root / "seed"
             folder.mkdir()
             yield from fuzz(seed, whole, folder, with_program)
@@ -250,6 +252,7 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--analysis", action="store_true", help="only python3 -m analysis")
     options = parser.parse_args()
+    faulthandler.enable()
     count = 0
     for line in faults(range(options.first, options.first + options.runs), not options.analysis):
         print(line, flush=True)

@@ -2,6 +2,7 @@
 
 Those of HDF5 files take the open file and a random generator, and return what they did as text."""
 
+import json
 import lzma
 import random
 from collections.abc import Callable
@@ -245,6 +246,38 @@ def flip_bits(path: Path, chance: random.Random) -> str:
     return "flipped bits"
 
 
+VALUES = (
+    None, True, 0, -1, 7, 0.5, -1e300, 1e300, float("nan"), float("inf"), 2**63, 10**400, "",
+    "text", "5", "1e400", "a\nb\x1b[31m", "$x_$", "paceline", "paceline x", "ok", "oom", [], [1],
+    {}, {"a": 1},
+)  # fmt: skip
+
+
+def rows(path: Path, chance: random.Random) -> str:
+    """Changes a file of JSON objects, one a line."""
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    said = []
+    for _ in range(chance.choice([1, 1, 2, 5])):
+        name = chance.choice(list(chance.choice(lines)) or ["x"])
+        value, how = chance.choice(VALUES), chance.random()
+        for row in lines if chance.random() < 0.3 else [chance.choice(lines)]:
+            if how < 0.2:
+                row.pop(name, None)
+            elif how < 0.3:
+                row[str(value)] = row.pop(name, None)
+            else:
+                row[name] = value
+        said.append(f"{name}: {'gone' if how < 0.2 else str(value)[:20]!r}")
+    words = [json.dumps(row) for row in lines]
+    if chance.random() < 0.1:
+        words[chance.randrange(len(words))] = chance.choice(
+            ["", "[]", "1", "{", "null", "\x00", "{}"]
+        )
+        said.append("a line of something else")
+    path.write_text("\n".join(words) + chance.choice(["", "\n"]))
+    return "; ".join(said)
+
+
 def compressed(path: Path, chance: random.Random) -> str:
     """Changes a file of lzma: what is in it, or its bytes."""
     if chance.random() < 0.3:
@@ -261,8 +294,10 @@ def mutate(path: Path, chance: random.Random) -> str:
     """Changes the file and returns a description of the change."""
     if path.suffix == ".xz":
         return compressed(path, chance)
-    if path.suffix == ".jsonl" or chance.random() < 0.3:
+    if chance.random() < (0.1 if path.suffix == ".jsonl" else 0.3):
         return flip_bits(path, chance)
+    if path.suffix == ".jsonl":
+        return rows(path, chance)
     said = []
     with h5py.File(path, "a") as file:
         for _ in range(chance.choice([1, 1, 1, 2])):

@@ -160,6 +160,34 @@ TEST_F(ProcessGroups, interleave_collectives_of_every_kind_on_both_axes) {
   }
 }
 
+TEST_F(ProcessGroups, keep_control_apart_from_data) {
+  std::vector<Call> calls;
+  for (int i = 0; i < 20; ++i) {
+    for (const Group* group : {row.get(), column.get()}) {
+      calls.push_back(calls_of(*group, 10'000).front());
+      calls.back().start(*group->communicator);
+      EXPECT_EQ(group->world->max(rank), group->members.back());
+      EXPECT_EQ(static_cast<int>(group->world->gather("x").size()),
+                group->world->rank() == 0 ? group->size() : 0);
+    }
+  }
+  wait();
+  for (const Call& call : calls) call.check();
+}
+
+TEST_F(ProcessGroups, outlive_the_world_that_they_were_split_from) {
+  std::unique_ptr<World> half = row->world->split(0, 0);
+  const std::unique_ptr<World> again = half->split(0, 0);
+  const std::unique_ptr<Communicator> communicator = shared.make_communicator(*half);
+  half.reset();
+  EXPECT_EQ(again->max(rank), row->members.back());
+  const Buffer x(Dtype::f32, 3);
+  fill(x, [&](std::int64_t i) { return moved(rank, i); });
+  communicator->all_reduce(x, x, ReduceOp::sum);
+  wait();
+  expect("all_reduce", x, [&](std::int64_t i) { return row->sum(i); });
+}
+
 TEST_F(ProcessGroups, have_the_order_of_their_keys) {
   std::vector<int> reversed;
   for (int r = n - 1; r >= 0; --r) reversed.push_back(r);

@@ -48,7 +48,7 @@ TEST(HardwareTest, ADeviceWithoutAFigureIsRefusedByItsKey) {
 
 TEST(HardwareTest, AFigureIsANumberInRange) {
   for (const char* number : {"0", "-1", "inf", "nan", "1e300", "1e-300", "\"80\"", "true"}) {
-    const std::string text = "[x]\nsource = \"none\"\nmemory_GB = " + std::string(number) + "\n";
+    const std::string text = "[x]\nsource = \"none\"\nnode_devices = 1\nmemory_GB = " + std::string(number) + "\n";
     EXPECT_THROW((void)devices_of(text), UsageError) << number;
   }
 }

@@ -1,7 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <vector>
 
 #include "core/error.h"
@@ -30,6 +32,50 @@ class PartOnly final : public ParallelStrategy {
 
  private:
   std::vector<StoreRange> ranges_;
+};
+
+// Parameters are NaN but between acquire() and release().
+class Lent final : public ParallelStrategy {
+ public:
+  explicit Lent(ParameterStore& store)
+      : ParallelStrategy(store), uses_(store.entries().size()), values_(get(store.parameters())) {
+    if (!store.copy().empty()) copies_ = get(store.copy());
+  }
+  void begin_step() override {
+    for (ParameterId id = 0; id < uses_.size(); ++id) show(id, false);
+  }
+  [[nodiscard]] Parameter acquire(ParameterId id, Pass pass) override {
+    if (uses_[id]++ == 0) show(id, true);
+    return ParallelStrategy::acquire(id, pass);
+  }
+  void release(ParameterId id, Pass /*pass*/) override {
+    if (--uses_[id] == 0) show(id, false);
+  }
+  void finish_backward() override {
+    for (ParameterId id = 0; id < uses_.size(); ++id) show(id, true);
+  }
+  void updated() override {
+    values_ = get(store_.parameters());
+    if (!copies_.empty()) copies_ = get(store_.copy());
+  }
+
+ private:
+  [[nodiscard]] std::vector<float> get(const Tensor& x) { return get_floats(store_.device(), x); }
+  void show(ParameterId id, bool valid) {
+    const StoreRange range = store_.entries()[id].range();
+    const auto put = [&](const Tensor& to, const std::vector<float>& from) {
+      if (from.empty()) return;
+      std::vector<float> part(static_cast<std::size_t>(range.length), std::nanf(""));
+      if (valid) std::copy_n(from.begin() + range.offset, range.length, part.begin());
+      put_floats(store_.device(), range.of(to), part);
+    };
+    put(store_.parameters(), values_);
+    put(store_.copy(), copies_);
+  }
+
+  std::vector<int> uses_;  // by parameter
+  std::vector<float> values_;
+  std::vector<float> copies_;
 };
 
 // A step with batch and weights, on a device with a memory limit.
@@ -119,6 +165,29 @@ TEST(TrainingStepTest, WhatTheFirstStepKeepsLeavesTheNextStepItsBlocks) {
   (void)f.rehearse();
   f.device.freeze();
   EXPECT_NO_THROW(f.run());
+}
+
+TEST(TrainingStepTest, AParameterIsReadBetweenAcquireAndReleaseOnly) {
+  for (const char* precision : {"fp32", "bf16"}) {
+    for (const int recompute : {0, 1, 2}) {
+      TrainingCase c = tiny(precision);
+      c.recompute = {.blocks = recompute};
+      const auto trained = [&](const MakeStrategy& make_strategy) {
+        CpuDevice device(plenty, 1);
+        TrainingStep step(device, c, 1, {}, make_strategy);
+        step.load(random_batch({.rows = c.batch_size, .context = c.context, .vocab = c.vocab}, 1));
+        step.reset();
+        for (int k = 0; k < 2; ++k) step.launch();
+        return get_floats(device, step.model().store().parameters());
+      };
+      const std::vector<float> resident = trained(
+          [](ParameterStore& store, Ops&) { return std::make_unique<ParallelStrategy>(store); });
+      EXPECT_TRUE(std::isfinite(resident.front()));
+      EXPECT_EQ(trained([](ParameterStore& store, Ops&) { return std::make_unique<Lent>(store); }),
+                resident)
+          << precision << ", recompute " << recompute;
+    }
+  }
 }
 
 TEST(TrainingStepTest, DivergesWhenTheLossIsNotFinite) {
