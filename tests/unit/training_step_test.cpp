@@ -37,11 +37,10 @@ class PartOnly final : public ParallelStrategy {
 // Parameters are NaN but between acquire() and release().
 class Lent final : public ParallelStrategy {
  public:
-  explicit Lent(ParameterStore& store)
-      : ParallelStrategy(store), uses_(store.entries().size()), values_(get(store.parameters())) {
-    if (!store.copy().empty()) copies_ = get(store.copy());
-  }
+  explicit Lent(ParameterStore& store) : ParallelStrategy(store), uses_(store.entries().size()) {}
   void begin_step() override {
+    values_ = get_floats(store_.device(), store_.parameters());
+    if (!store_.copy().empty()) copies_ = get_floats(store_.device(), store_.copy());
     for (ParameterId id = 0; id < uses_.size(); ++id) show(id, false);
   }
   [[nodiscard]] Parameter acquire(ParameterId id, Pass pass) override {
@@ -54,13 +53,8 @@ class Lent final : public ParallelStrategy {
   void finish_backward() override {
     for (ParameterId id = 0; id < uses_.size(); ++id) show(id, true);
   }
-  void updated() override {
-    values_ = get(store_.parameters());
-    if (!copies_.empty()) copies_ = get(store_.copy());
-  }
 
  private:
-  [[nodiscard]] std::vector<float> get(const Tensor& x) { return get_floats(store_.device(), x); }
   void show(ParameterId id, bool valid) {
     const StoreRange range = store_.entries()[id].range();
     const auto put = [&](const Tensor& to, const std::vector<float>& from) {
