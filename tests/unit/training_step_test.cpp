@@ -53,6 +53,7 @@ class Lent final : public ParallelStrategy {
   void finish_backward() override {
     for (ParameterId id = 0; id < uses_.size(); ++id) show(id, true);
   }
+  [[nodiscard]] bool communicates() const override { return true; }
 
  private:
   void show(ParameterId id, bool valid) {
