@@ -76,21 +76,23 @@ std::vector<Table> prediction_tables(const std::string& path, const Communicator
                                      const std::vector<MeasuredCase>& measured) {
   constexpr double mega = 1e6;
   TableRows rows("predict");
-  for (const auto& group : groups_of(measured, [](TrainingCase& c) { c.bucket_mb = 0; })) {
-    for (const MeasuredCase& m : group) {
-      if (m.factors->strategy != Strategy::bucketed) continue;
-      const auto [latency, bandwidth] = read_link(path, communicator, *m.factors);
-      const double calls = m.at("communication_calls");
-      const double bytes = m.at("message_bytes");
-      rows.add({{"case", value_in<std::string>(*m.columns, "case")},
-                {"bucket_mb", m.factors->bucket_mb},
-                {"buckets", calls},
-                {"predicted_overhead_s", calls * latency + bytes / (calls * bandwidth)},
-                {"measured_exposed_s", m.at("communication_exposed_median_s")},
-                {"measured_step_s", m.at("step_median_s")},
-                {"predicted_best_bucket_mb", best_bucket_bytes(bytes, latency, bandwidth) / mega},
-                {"measured_best_bucket_mb", lowest(group, "step_median_s").factors->bucket_mb}});
-    }
+  const auto sweeps = groups_of(measured, [](TrainingCase& c) { c.bucket_mb = 0; });
+  for (const MeasuredCase& m : measured) {
+    if (m.factors->strategy != Strategy::bucketed) continue;
+    const auto sweep = std::ranges::find_if(sweeps, [&](const auto& cases) {
+      return std::ranges::find(cases, m.factors, &MeasuredCase::factors) != cases.end();
+    });
+    const auto [latency, bandwidth] = read_link(path, communicator, *m.factors);
+    const double calls = m.at("communication_calls");
+    const double bytes = m.at("message_bytes");
+    rows.add({{"case", value_in<std::string>(*m.columns, "case")},
+              {"bucket_mb", m.factors->bucket_mb},
+              {"buckets", calls},
+              {"predicted_overhead_s", calls * latency + bytes / (calls * bandwidth)},
+              {"measured_exposed_s", m.at("communication_exposed_median_s")},
+              {"measured_step_s", m.at("step_median_s")},
+              {"predicted_best_bucket_mb", best_bucket_bytes(bytes, latency, bandwidth) / mega},
+              {"measured_best_bucket_mb", lowest(*sweep, "step_median_s").factors->bucket_mb}});
   }
   if (rows.empty()) return {};
   return {rows.take()};
