@@ -1,5 +1,6 @@
 #include "experiments/plan/hardware.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -46,21 +47,28 @@ TEST(HardwareTest, ADeviceWithoutAFigureIsRefusedByItsKey) {
   }
 }
 
+// A device file whose `key` has this value, and whose other figures are 1.
+std::string device_with(std::string_view key, const std::string& value) {
+  std::string text = "[x]\nsource = \"none\"\n";
+  for (const std::string_view figure :
+       {"memory_GB", "memory_GB_per_s", "link_GB_per_s", "network_GB_per_s", "node_devices"}) {
+    text += fmt::format("{} = {}\n", figure, figure == key ? value : "1");
+  }
+  return text;
+}
+
 TEST(HardwareTest, AFigureIsANumberInRange) {
   for (const char* number : {"0", "-1", "inf", "nan", "1e300", "1e-300", "\"80\"", "true"}) {
-    const std::string text = "[x]\nsource = \"none\"\nnode_devices = 1\nmemory_GB = " + std::string(number) + "\n";
-    EXPECT_THROW((void)devices_of(text), UsageError) << number;
+    EXPECT_THROW((void)devices_of(device_with("memory_GB", number)), UsageError) << number;
   }
+  EXPECT_EQ(devices_of(device_with("memory_GB", "80")).front().memory_gb, 80);
 }
 
 TEST(HardwareTest, DevicesOfANodeAreCounted) {
-  const std::string figures =
-      "[x]\nsource = \"none\"\nmemory_GB = 1\nmemory_GB_per_s = 1\nlink_GB_per_s = 1\n"
-      "network_GB_per_s = 1\nnode_devices = ";
   for (const char* count : {"0", "0.5", "1e300", "-8", "\"8\""}) {
-    EXPECT_THROW((void)devices_of(figures + count), UsageError) << count;
+    EXPECT_THROW((void)devices_of(device_with("node_devices", count)), UsageError) << count;
   }
-  EXPECT_EQ(devices_of(figures + "8").front().node_devices, 8);
+  EXPECT_EQ(devices_of(device_with("node_devices", "8")).front().node_devices, 8);
 }
 
 }  // namespace
