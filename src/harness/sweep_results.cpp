@@ -132,7 +132,7 @@ bool SweepResults::keep(std::size_t index, const std::string& id) {
   const auto [row, tables] = file_.read(id);
   show(index, row);
   warn_of_changed_inputs(index, row);
-  naming(file_.path(), [&] { add_profile(index, tables); });
+  naming(file_.path(), [&, &tables = tables] { add_profile(index, tables); });
   return true;
 }
 

@@ -130,7 +130,7 @@ void print_ceilings(const std::vector<MeasuredCeiling>& ceilings, std::size_t ra
   write_out("\nceilings, all ranks at once: the median and its 95% interval\n");
   for (std::size_t rank = 0; rank < ranks; ++rank) {
     for (const auto& [name, key, ceiling] : ceilings) {
-      const auto text = [&](double rate) {
+      const auto text = [&ceiling = ceiling](double rate) {
         return ceiling.unit == "FLOP/s" ? count_text(rate) + "FLOP" : bytes_text(rate);
       };
       const Summary& rates = ceiling.by_rank.at(rank);
