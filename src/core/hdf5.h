@@ -6,6 +6,8 @@
 
 #include <hdf5.h>
 
+#include <array>
+#include <csignal>
 #include <cstdint>
 #include <filesystem>
 #include <span>
@@ -167,6 +169,19 @@ class Group : public Object {
  private:
   [[nodiscard]] Dataset write_from(const std::string& name, hid_t type, const void* values,
                                    std::size_t count, const Dims& dims) const;
+};
+
+// HDF5 trusts its input: a damaged or hostile file can crash it. While a CrashReport exists, a
+// crash of this process prints "paceline: FILE crashes HDF5: it is damaged" and ends it with
+// ExitCode::usage. One at a time.
+class CrashReport : NonCopyable {
+ public:
+  explicit CrashReport(std::string_view file);  // with its option: "--tokens: t.h5"
+  ~CrashReport();
+
+ private:
+  static constexpr std::array signals = {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL};
+  std::array<struct sigaction, signals.size()> previous_;
 };
 
 // A file, seen as its root group.

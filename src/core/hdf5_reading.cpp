@@ -1,4 +1,5 @@
-// Opening HDF5 files, and the reasons for which a file or a dataset cannot be read.
+// Opening HDF5 files, the reasons for which a file or a dataset cannot be read, and what is said if
+// HDF5 crashes on one.
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -10,6 +11,7 @@
 #include <fstream>
 #include <system_error>
 
+#include "core/error.h"
 #include "core/hdf5.h"
 
 namespace paceline::hdf5 {
@@ -60,7 +62,31 @@ std::string why_not_opened(const std::filesystem::path& path) {
                                    : "it is not an HDF5 file, or a damaged one";
 }
 
+std::string crash_line;  // a signal handler must not make it
+
+void print_and_exit(int /*signal*/) {
+  (void)!write(STDERR_FILENO, crash_line.data(), crash_line.size());
+  _exit(static_cast<int>(ExitCode::usage));
+}
+
 }  // namespace
+
+CrashReport::CrashReport(std::string_view file) {
+  crash_line =
+      without_control_characters(fmt::format("paceline: {} crashes HDF5: it is damaged", file));
+  crash_line += '\n';
+  struct sigaction action {};
+  action.sa_handler = print_and_exit;
+  for (std::size_t i = 0; i < signals.size(); ++i) {
+    sigaction(signals[i], &action, &previous_[i]);
+  }
+}
+
+CrashReport::~CrashReport() {
+  for (std::size_t i = 0; i < signals.size(); ++i) {
+    sigaction(signals[i], &previous_[i], nullptr);
+  }
+}
 
 bool File::lacks_locks(const std::filesystem::path& path) {
   const char* given = std::getenv("HDF5_USE_FILE_LOCKING");

@@ -6,7 +6,6 @@
 #include <string>
 #include <string_view>
 
-#include "core/crash_report.h"
 #include "core/error.h"
 #include "core/hdf5.h"
 #include "core/random.h"
@@ -78,7 +77,7 @@ hdf5::Dataset matrix_of(const std::filesystem::path& file, const hdf5::File& h5,
 
 Batch load_hdf5(const std::filesystem::path& file, const BatchShape& shape,
                 const std::optional<TokenDtype>& dtype) {
-  const CrashReport report("--tokens: " + file.string());
+  const hdf5::CrashReport report("--tokens: " + file.string());
   const hdf5::File h5 = hdf5::File::open(file);
   if (!h5.has("tokens")) refuse_tokens(file, "has no dataset 'tokens'");
   const hdf5::Dataset tokens = matrix_of(file, h5, "tokens");

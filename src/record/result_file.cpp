@@ -10,13 +10,11 @@
 #include <system_error>
 #include <utility>
 
-#include "core/crash_report.h"
 #include "core/error.h"
 #include "core/whole_file.h"
 #include "record/case_file.h"
 #include "record/console.h"
 #include "record/described_types.h"
-#include "record/sealed_file.h"
 
 namespace paceline {
 
@@ -124,7 +122,7 @@ void ResultFile::find_cases(const std::string& experiment) {
     cases_.insert_or_assign(id, std::move(kept));
   };
   if (fs::exists(path_)) {
-    const CrashReport report(path_.string());
+    const hdf5::CrashReport report(path_.string());
     reading(path_, [&] {
       earlier_ = hdf5::File::open(path_);
       require_schema(*earlier_);
@@ -177,7 +175,7 @@ fs::path ResultFile::case_path(const std::string& id) const {
 template <class Read>
 auto ResultFile::with_file_of(const std::string& id, const Read& read) const {
   if (!cases_.at(id).digest) {
-    const CrashReport report(path_.string());
+    const hdf5::CrashReport report(path_.string());
     return reading(path_, [&] { return read(*earlier_, earlier_summary_); });
   }
   const fs::path path = case_path(id);
