@@ -194,7 +194,9 @@ void require_mergeable(const File& file, const std::vector<Column>& summary,
                        const std::string& id) {
   (void)place_of(summary, id);
   const std::string run = file.group("cases").group(id).text_attribute("run");
-  if (!file.group("runs").has(run)) throw Hdf5Error(fmt::format("run '{}' is missing", run));
+  const Group runs = file.group("runs");
+  if (runs.has(run) && runs.has(run + "/environment") && runs.has(run + "/ranks")) return;
+  throw Hdf5Error(fmt::format("run '{}' is missing", run));
 }
 
 std::vector<Column> read_summary(const File& file) {

@@ -14,7 +14,7 @@
 #include "core/whole_file.h"
 #include "record/case_file.h"
 #include "record/console.h"
-#include "record/described_types.h"
+#include "record/descriptions.h"
 
 namespace paceline {
 
