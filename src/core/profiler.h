@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/clock.h"
 #include "core/enum_names.h"
 #include "core/non_copyable.h"
 #include "core/scope.h"
@@ -65,8 +66,21 @@ class SpanRecorder : public ScopeListener {
   explicit SpanRecorder(ScopeStack& scopes) : scopes_(scopes) { scopes.set_listener(this); }
   ~SpanRecorder() override { scopes_.set_listener(nullptr); }
 
-  void entered(ScopeId scope, const OpWork* work) override;
-  void left() override;
+  void entered(ScopeId scope, const OpWork* work) override {
+    const double now = host_seconds();
+    spans_.push_back({.scope = scope,
+                      .outer = current(),
+                      .operation = work != nullptr,
+                      .work = work == nullptr ? OpWork{} : *work,
+                      .begin = now,
+                      .end = now});
+    open_.push_back(static_cast<int>(spans_.size()) - 1);
+  }
+  void left() override {
+    if (open_.empty()) return;  // the scope was entered before recording began
+    spans_[static_cast<std::size_t>(open_.back())].end = host_seconds();
+    open_.pop_back();
+  }
 
   [[nodiscard]] int current() const { return open_.empty() ? -1 : open_.back(); }
   [[nodiscard]] std::vector<ScopeSpan>& spans() { return spans_; }
