@@ -95,10 +95,13 @@ class Dataset : public Object {
   using Object::Object;
 
   [[nodiscard]] Dims dims() const;
-  [[nodiscard]] std::size_t size() const;          // the product of them
-  [[nodiscard]] H5T_class_t type_class() const;    // H5T_INTEGER, H5T_FLOAT, H5T_STRING, ...
-  [[nodiscard]] std::size_t element_size() const;  // bytes in the file
-  [[nodiscard]] bool is_signed() const;            // of an integer type
+  [[nodiscard]] std::size_t size() const;  // the product of them
+  // H5T_INTEGER, H5T_FLOAT, H5T_STRING, ...
+  [[nodiscard]] H5T_class_t type_class() const { return H5Tget_class(type().id()); }
+  // Bytes in the file.
+  [[nodiscard]] std::size_t element_size() const { return H5Tget_size(type().id()); }
+  // Of an integer type.
+  [[nodiscard]] bool is_signed() const { return H5Tget_sign(type().id()) != H5T_SGN_NONE; }
   // Why its elements cannot be read: they are in other files, or compressed with a filter that this
   // HDF5 lacks. Empty: no such reason.
   [[nodiscard]] std::string obstacle() const;
@@ -127,6 +130,7 @@ class Dataset : public Object {
   }
 
  private:
+  [[nodiscard]] Handle type() const;
   void read_into(hid_t type, void* values) const;
   void read_block(hid_t type, const Dims& first, const Dims& count, void* values) const;
   void check_read(herr_t result) const;

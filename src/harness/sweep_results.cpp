@@ -12,7 +12,6 @@
 #include "record/case_file.h"
 #include "record/console.h"
 #include "record/descriptions.h"
-#include "record/text_table.h"
 
 namespace paceline {
 

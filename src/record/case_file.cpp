@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "core/error.h"
-#include "record/datasets.h"
 #include "record/descriptions.h"
 
 namespace paceline {

@@ -14,7 +14,6 @@
 #include "core/error.h"
 #include "core/hdf5.h"
 #include "record/case_record.h"
-#include "record/datasets.h"
 #include "record/environment.h"
 
 namespace paceline {
@@ -70,6 +69,28 @@ void require_mergeable(const hdf5::File& file, const std::vector<Column>& summar
 // `tables` with those rows of earlier launches' fits that they do not replace.
 [[nodiscard]] std::vector<Table> with_earlier(std::vector<Table> tables,
                                               const std::vector<Table>& fits);
+
+// Tables and samples as self-describing datasets (datasets.cpp): with the attributes `unit` and
+// `description`, and dimensions with names and scales.
+
+// Makes a group, with the description of its path if there is one.
+[[nodiscard]] hdf5::Group make_described_group(const hdf5::Group& parent, const std::string& path);
+
+// Writes a group at the table's path under `parent`, with a dataset for each column. Missing units
+// and descriptions come from record/description_table.cpp.
+void write_table(const hdf5::Group& parent, Table table);
+
+// The columns of the table at `path` under `parent`, without those of groups in it. Throws
+// Hdf5Error unless they have one length.
+[[nodiscard]] std::vector<Column> read_columns(const hdf5::Group& parent, const std::string& path);
+
+// Writes samples/<phase> and samples_warmup/<phase> in a case's group. The scales of their
+// dimensions [rank, repetition] are in the case's group, so that all members of samples/ are
+// phases.
+void write_samples(const hdf5::Group& group, const std::vector<PhaseSamples>& phases);
+
+// Attaches those scales in a copy of such a group; does nothing if the group has none.
+void attach_scales(const hdf5::Group& group);
 
 // The row of a case with flags as such. `summary`: the columns of the file's /summary.
 [[nodiscard]] Row row_of_case(const hdf5::File& file, const std::vector<Column>& summary,

@@ -7,7 +7,6 @@
 #include <cmath>
 
 #include "core/units.h"
-#include "record/text_table.h"
 
 namespace paceline {
 
