@@ -31,9 +31,6 @@ auto reading(const std::filesystem::path& path, const Read& read) {
 // The members of /cases. Throws Hdf5Error for one that cannot be a file name.
 [[nodiscard]] std::vector<std::string> case_names(const hdf5::File& file);
 
-// The summary row of a case with the column "run".
-[[nodiscard]] Row summary_row(const CaseRecord& record, const RunInfo& run);
-
 [[nodiscard]] hdf5::File case_file(const CaseRecord& record, const RunInfo& run);
 
 // Collects cases in one file, with their summaries and the runs that measured them.

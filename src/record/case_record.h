@@ -81,12 +81,12 @@ struct CaseRecord {
   }
 };
 
-// One row of /summary: case (the id), every factor, status, reason, slurm_job()
+// One row of /summary: case (the id), run (unless empty), every factor, status, reason, slurm_job()
 // under Slurm, <phase>_{median,ci_low,ci_high,mean,std,min,max,p95}_s of the repetitions (each the
 // maximum over ranks), slowest_rank (by the headline), <phase>_{median,mean}_part_s of the phases
 // that are parts of the headline and of "rest" (headline_parts()), warmup_reason, stop_reason,
 // warnings (their kinds), and the experiment's columns. A phase without samples has no columns.
-[[nodiscard]] Row summary_row(const CaseRecord& record);
+[[nodiscard]] Row summary_row(const CaseRecord& record, const std::string& run = {});
 
 // One line of JSON, keyed by the columns' names; NaN is null.
 [[nodiscard]] std::string json_line(const Row& row);

@@ -29,18 +29,6 @@ constexpr const char* folder_lost = "the folder of its cases was removed or repl
   throw StoppedError(fmt::format("cannot write {}: {}; {}", path.string(), why, then));
 }
 
-// Those of `found` in the order of `ids`, followed by the others.
-std::vector<std::string> ordered(const std::vector<std::string>& ids,
-                                 const std::set<std::string>& found) {
-  std::vector<std::string> all;
-  std::set<std::string> left = found;
-  for (const std::string& id : ids) {
-    if (left.erase(id) > 0) all.push_back(id);
-  }
-  all.insert(all.end(), left.begin(), left.end());
-  return all;
-}
-
 // A name beside F.h5 that no file and no folder has, as close to F.h5.<id>.damaged as possible.
 fs::path aside_name(const fs::path& path, const std::string& id) {
   for (int n = 1;; ++n) {
@@ -272,8 +260,10 @@ std::string ResultFile::merge(const std::vector<std::string>& ids, bool complete
   order.insert(order.end(), earlier_ids_.begin(), earlier_ids_.end());
   std::set<std::string> found;
   for (const auto& [id, kept] : cases_) found.insert(id);
+  std::erase_if(order, [&](const std::string& id) { return found.erase(id) == 0; });
+  order.insert(order.end(), found.begin(), found.end());  // those outside the sweep, by name
   MergedFile merged;
-  const std::vector<fs::path> files = copy_cases(merged, ordered(order, found));
+  const std::vector<fs::path> files = copy_cases(merged, order);
   if (merged.size() > 0) {
     const hdf5::File whole =
         merged.finish(complete && lost_.empty(), with_earlier(tables, earlier_fits_));
