@@ -45,29 +45,26 @@ EventProfiler::EventProfiler(Device& device, std::string reason)
   }
 }
 
-int EventProfiler::number_of(const Stream* stream) {
-  const std::array<const Stream*, 4> streams = {
-      &device_.compute_stream(), &device_.communication_stream(), &device_.gather_stream(),
-      &device_.optimizer_stream()};
-  return static_cast<int>(std::find(streams.begin(), streams.end(), stream) - streams.begin());
-}
-
 Trace EventProfiler::finish() {
   device_.synchronize();
   Trace trace{.source = "events", .reason = reason_};
   trace.spans = std::move(recorder_.spans());
+  const std::array<const Stream*, 4> streams = {
+      &device_.compute_stream(), &device_.communication_stream(), &device_.gather_stream(),
+      &device_.optimizer_stream()};
   std::map<std::string, int> names;
   for (const Timed& timed : recorder_.operations()) {
     const ScopeSpan& span = trace.spans[static_cast<std::size_t>(timed.span)];
     const std::string& name = device_.scopes().paths()[span.scope].name;
     const auto [known, is_new] = names.emplace(name, static_cast<int>(trace.names.size()));
     if (is_new) trace.names.push_back(name);
-    trace.activities.push_back({.kind = ActivityKind::kernel,
-                                .name = known->second,
-                                .stream = number_of(timed.stream),
-                                .span = timed.span,
-                                .begin = base_seconds_ + timed.begin->seconds_since(*base_),
-                                .end = base_seconds_ + timed.end->seconds_since(*base_)});
+    trace.activities.push_back(
+        {.kind = ActivityKind::kernel,
+         .name = known->second,
+         .stream = static_cast<int>(std::ranges::find(streams, timed.stream) - streams.begin()),
+         .span = timed.span,
+         .begin = base_seconds_ + timed.begin->seconds_since(*base_),
+         .end = base_seconds_ + timed.end->seconds_since(*base_)});
   }
   return trace;
 }

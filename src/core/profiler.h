@@ -123,8 +123,6 @@ class EventProfiler final : public Profiler {
     std::vector<Timed> operations_;
   };
 
-  [[nodiscard]] int number_of(const Stream* stream);
-
   Device& device_;
   std::string reason_;
   double base_seconds_ = 0;  // host_seconds() when the base event was reached

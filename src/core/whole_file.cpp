@@ -22,21 +22,6 @@ std::string seal_of(std::string_view bytes) {
   return fmt::format("\npaceline {:016x}\n", digest(bytes));
 }
 
-std::string bytes_of(const fs::path& path) {
-  const auto refusal = [&](const std::string& why) {
-    return UsageError(fmt::format("cannot read {}: {}", path.string(), why));
-  };
-  std::error_code unknown;
-  const std::uintmax_t size = fs::file_size(path, unknown);
-  if (unknown) throw refusal(unknown.message());
-  std::string bytes(size, '\0');
-  std::ifstream file(path, std::ios::binary);
-  if (!file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()))) {
-    throw refusal(std::generic_category().message(errno));
-  }
-  return bytes;
-}
-
 }  // namespace
 
 fs::path target_of(fs::path path) {
@@ -127,7 +112,17 @@ std::uint64_t digest(std::string_view bytes) {
 std::string sealed(std::string_view bytes) { return std::string(bytes) + seal_of(bytes); }
 
 std::optional<std::string> unsealed(const fs::path& path) {
-  std::string bytes = bytes_of(path);
+  const auto refusal = [&](const std::string& why) {
+    return UsageError(fmt::format("cannot read {}: {}", path.string(), why));
+  };
+  std::error_code unknown;
+  const std::uintmax_t size = fs::file_size(path, unknown);
+  if (unknown) throw refusal(unknown.message());
+  std::string bytes(size, '\0');
+  std::ifstream file(path, std::ios::binary);
+  if (!file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()))) {
+    throw refusal(std::generic_category().message(errno));
+  }
   const std::size_t seal_size = seal_of("").size();
   if (bytes.size() < seal_size) return std::nullopt;
   const std::string seal = bytes.substr(bytes.size() - seal_size);

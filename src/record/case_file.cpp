@@ -146,7 +146,7 @@ File case_file(const CaseRecord& record, const RunInfo& run) {
   summary.add(summary_row(record, run.id()));
   Table table = summary.take();
   describe(table.path, record.factor_notes, table.columns);
-  write_table(file, table);
+  write_table(file, std::move(table));
   return file;
 }
 
