@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <vector>
 
 #include "core/error.h"
@@ -49,26 +50,20 @@ std::string joined_names(std::span<const std::string_view> names) {
 std::string did_you_mean(std::string_view name, std::span<const std::string_view> names) {
   constexpr std::size_t longest = 64;
   if (name.empty() || name.size() > longest) return "";
-  std::string_view best;
-  std::size_t least = std::max<std::size_t>(1, name.size() / 3) + 1;
-  std::size_t equally_near = 0;
+  std::size_t least = std::max<std::size_t>(1, name.size() / 3);
+  std::vector<std::string_view> nearest;
   for (const std::string_view candidate : names) {
     const std::size_t distance = edit_distance(name, candidate);
-    if (distance < least) {
-      least = distance;
-      best = candidate;
-      equally_near = 0;
-    }
-    equally_near += distance == least && !best.empty() ? 1 : 0;
+    if (distance > least) continue;
+    if (distance < least) nearest.clear();
+    least = distance;
+    nearest.push_back(candidate);
   }
-  if (equally_near > 1) return "";
-  if (best.empty()) {
-    const auto begins = [&](std::string_view candidate) { return candidate.starts_with(name); };
-    if (std::count_if(names.begin(), names.end(), begins) == 1) {
-      best = *std::find_if(names.begin(), names.end(), begins);
-    }
+  if (nearest.empty()) {
+    std::ranges::copy_if(names, std::back_inserter(nearest),
+                         [&](std::string_view candidate) { return candidate.starts_with(name); });
   }
-  return best.empty() ? "" : fmt::format(" (did you mean {}?)", best);
+  return nearest.size() == 1 ? fmt::format(" (did you mean {}?)", nearest.front()) : "";
 }
 
 }  // namespace paceline
