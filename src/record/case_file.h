@@ -67,6 +67,10 @@ void require_mergeable(const hdf5::File& file, const std::vector<Column>& summar
 [[nodiscard]] std::vector<Table> with_earlier(std::vector<Table> tables,
                                               const std::vector<Table>& fits);
 
+// The row of a case with flags as such. `summary`: the columns of the file's /summary.
+[[nodiscard]] Row row_of_case(const hdf5::File& file, const std::vector<Column>& summary,
+                              const std::string& id);
+
 // Tables and samples as self-describing datasets (datasets.cpp): with the attributes `unit` and
 // `description`, and dimensions with names and scales.
 
@@ -88,9 +92,5 @@ void write_samples(const hdf5::Group& group, const std::vector<PhaseSamples>& ph
 
 // Attaches those scales in a copy of such a group; does nothing if the group has none.
 void attach_scales(const hdf5::Group& group);
-
-// The row of a case with flags as such. `summary`: the columns of the file's /summary.
-[[nodiscard]] Row row_of_case(const hdf5::File& file, const std::vector<Column>& summary,
-                              const std::string& id);
 
 }  // namespace paceline
