@@ -102,9 +102,9 @@ class Dataset : public Object {
   [[nodiscard]] std::size_t element_size() const { return H5Tget_size(type().id()); }
   // Of an integer type.
   [[nodiscard]] bool is_signed() const { return H5Tget_sign(type().id()) != H5T_SGN_NONE; }
-  // Why its elements cannot be read: they are in other files, or compressed with a filter that this
-  // HDF5 lacks. Empty: no such reason.
-  [[nodiscard]] std::string obstacle() const;
+  // Throws Hdf5Error if its elements are in other files, or compressed with a filter that this HDF5
+  // lacks.
+  void require_readable() const;
 
   // Names the dimension and attaches `scale` to it: a dataset of the same file and of the
   // dimension's length, with the coordinate of each index. H5Ocopy copies neither: in a copy, call

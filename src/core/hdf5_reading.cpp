@@ -108,10 +108,10 @@ File File::open(const std::filesystem::path& path) {
   return File(Handle(id, H5Fclose, "H5Fopen"));
 }
 
-std::string Dataset::obstacle() const {
+void Dataset::require_readable() const {
   const Handle made(H5Dget_create_plist(id()), H5Pclose, "H5Dget_create_plist");
   if (H5Pget_layout(made.id()) == H5D_VIRTUAL || H5Pget_external_count(made.id()) > 0) {
-    return "a dataset has its values in other files; copy them into it";
+    throw Hdf5Error("a dataset has its values in other files; copy them into it");
   }
   for (int i = 0; i < H5Pget_nfilters(made.id()); ++i) {
     unsigned flags = 0;
@@ -120,19 +120,17 @@ std::string Dataset::obstacle() const {
     const H5Z_filter_t filter = H5Pget_filter2(made.id(), static_cast<unsigned>(i), &flags, &values,
                                                nullptr, sizeof name, name, nullptr);
     if (filter < 0 || H5Zfilter_avail(filter) > 0) continue;
-    return fmt::format(
+    throw Hdf5Error(fmt::format(
         "a dataset is compressed with filter {}{}, which the HDF5 library here lacks; write it "
         "with gzip, or name the folder of the filter's plugin in HDF5_PLUGIN_PATH",
-        filter, name[0] == '\0' ? "" : fmt::format(" ({})", name));
+        filter, name[0] == '\0' ? "" : fmt::format(" ({})", name)));
   }
-  return "";
 }
 
 void Dataset::check_read(herr_t result) const {
   if (result >= 0) return;
-  const std::string why = obstacle();
-  if (why.empty()) throw_error("H5Dread");
-  throw Hdf5Error(why);
+  require_readable();
+  throw_error("H5Dread");
 }
 
 }  // namespace paceline::hdf5

@@ -71,7 +71,7 @@ hdf5::Dataset matrix_of(const std::filesystem::path& file, const hdf5::File& h5,
   if (dataset.dims().size() != 2 || dataset.type_class() != H5T_INTEGER) {
     refuse_tokens(file, fmt::format("holds '{}', which must be integers [rows, columns]", name));
   }
-  if (const std::string obstacle = dataset.obstacle(); !obstacle.empty()) throw Hdf5Error(obstacle);
+  dataset.require_readable();
   return dataset;
 }
 

@@ -106,7 +106,7 @@ void check_weights_file(const std::filesystem::path& file, const ModelConfig& co
       if (dataset.type_class() != H5T_FLOAT) {
         refuse_weights(file, "holds '" + view.name + "' in a dtype that is not floating-point");
       }
-      if (const std::string why = dataset.obstacle(); !why.empty()) throw Hdf5Error(why);
+      dataset.require_readable();
       wanted.insert(view.name);
     });
     for (const std::string& name : group.names()) {
