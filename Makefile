@@ -260,7 +260,7 @@ FUZZ_RUNS ?= 1000000
 FUZZ_CXX ?= clang++-16
 FUZZ := -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all -fno-omit-frame-pointer
 # Only the parsers are instrumented; the rest of the program is linked as it is.
-FUZZED := $(filter $(addprefix src/,core/units.cpp core/toml% core/similar_name.cpp core/enum_names.cpp \
+FUZZED := $(filter $(addprefix src/,core/units.cpp core/enum_names.cpp \
   measure/value_range.cpp harness/option% harness/command_line.cpp harness/run_options.cpp model/batch.cpp \
   experiments/%command.cpp experiments/%commands.cpp),$(LIB_SOURCES))
 FUZZERS := $(FUZZ_SOURCES:tests/fuzz/%.cpp=$(BUILD)/fuzz/%)

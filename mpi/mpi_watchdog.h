@@ -3,7 +3,7 @@
 #include <memory>
 #include <string_view>
 
-#include "core/watchdog.h"
+#include "core/world.h"
 
 namespace paceline {
 

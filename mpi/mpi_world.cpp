@@ -19,8 +19,8 @@
 #include <thread>
 
 #include "core/error.h"
+#include "core/host.h"
 #include "core/non_copyable.h"
-#include "core/usable_cores.h"
 #include "mpi/check.h"
 #include "mpi/communicator_of.h"
 #include "mpi/mpi_watchdog.h"

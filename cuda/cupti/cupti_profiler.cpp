@@ -11,8 +11,8 @@
 #include <set>
 
 #include "core/clock.h"
-#include "core/demangled.h"
 #include "core/error.h"
+#include "core/kernel_name.h"
 
 namespace paceline {
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "core/device.h"
-#include "core/matrix.h"
 #include "core/non_copyable.h"
+#include "core/tensor.h"
 
 namespace paceline {
 

@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "core/matrix.h"
 #include "core/non_copyable.h"
 #include "core/precision.h"
+#include "core/tensor.h"
 #include "cuda/gemm/product_cache.h"
 
 namespace paceline {

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string>
 
-#include "core/matrix.h"
+#include "core/tensor.h"
 
 namespace paceline {
 

@@ -2,7 +2,7 @@
 
 #include <cuda_profiler_api.h>
 
-#include "core/event_profiler.h"
+#include "core/profiler.h"
 
 namespace paceline {
 

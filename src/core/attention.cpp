@@ -5,7 +5,6 @@
 #include <cmath>
 #include <utility>
 
-#include "core/error.h"
 #include "core/ops.h"
 
 namespace paceline {
@@ -74,32 +73,22 @@ void Ops::fused_probabilities(const Tensor& scores, const AttentionShape& shape)
 
 // In place: turns the scores q k^T into P.
 void Ops::probabilities(const Tensor& scores, const AttentionShape& shape) {
-  switch (config_.attention) {
-    case AttentionKind::naive: return naive_probabilities(scores, shape);
-    case AttentionKind::fused: return fused_probabilities(scores, shape);
-    case AttentionKind::flash: break;
-  }
-  throw InternalError("this kind of attention keeps no probabilities");
+  const bool naive = config_.attention == AttentionKind::naive;
+  naive ? naive_probabilities(scores, shape) : fused_probabilities(scores, shape);
 }
 
 // In place: turns dP into dS. The gradient of q k^T is the returned factor times dS.
 double Ops::probabilities_backward(const Tensor& dp, const Tensor& p, const AttentionShape& shape) {
   const Scope computing(device_.scopes(), "computing softmax");
   const ScoreOptions options = score_options(shape);
-  switch (config_.attention) {
-    case AttentionKind::naive: {
-      const Scope scope = operation("softmax_backward", {dp, dp, p}, softmax_flops(p));
-      softmax_backward(dp, dp, p);
-      return options.scale;
-    }
-    case AttentionKind::fused: {
-      const Scope scope = operation("masked_softmax_backward", {dp, dp, p}, softmax_flops(p));
-      masked_softmax_backward(dp, dp, p, options);
-      return 1;
-    }
-    case AttentionKind::flash: break;
+  if (config_.attention == AttentionKind::naive) {
+    const Scope scope = operation("softmax_backward", {dp, dp, p}, softmax_flops(p));
+    softmax_backward(dp, dp, p);
+    return options.scale;
   }
-  throw InternalError("this kind of attention keeps no probabilities");
+  const Scope scope = operation("masked_softmax_backward", {dp, dp, p}, softmax_flops(p));
+  masked_softmax_backward(dp, dp, p, options);
+  return 1;
 }
 
 Array Ops::attention(Saved& saved, Array qkv, const AttentionShape& shape) {

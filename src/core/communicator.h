@@ -89,6 +89,14 @@ class Communicator : NonCopyable {
           .dtype = send.dtype};
 }
 
+// In a ring, the bytes that each rank sends over those of the whole message: (n - 1) / n.
+[[nodiscard]] constexpr double ring_share(double ranks) { return (ranks - 1) / ranks; }
+
+// The same for the operation `op`: an all_reduce is a reduce_scatter and an all_gather.
+[[nodiscard]] constexpr double ring_share(std::string_view op, double ranks) {
+  return (op == "all_reduce" ? 2 : 1) * ring_share(ranks);
+}
+
 // Collective over `world`: makes a communicator of the world's ranks on this rank's device. The
 // device and the World's watchdog outlive the communicator; the World itself need not.
 using MakeCommunicator = std::function<std::unique_ptr<Communicator>(World& world)>;

@@ -1,86 +1,42 @@
 #include "core/data_sheet.h"
 
-#include <algorithm>
 #include <vector>
 
 namespace paceline {
 
-namespace {
-
-const std::vector<DataSheet>& sheets() {
+// clang-format off
+std::span<const DataSheet> data_sheets() {
   static const std::vector<DataSheet> all = {
-      DataSheet{.device = "NVIDIA H100 80GB HBM3",
-                .name = "h100",
-                .half = 989.4,
-                .tf32 = 494.7,
-                .fp32 = 66.9,
-                .memory_gb = 80,
-                .memory_gb_per_s = 3350,
-                .link_gb_per_s = 450,
-                .network_gb_per_s = 400,
-                .node_devices = 8,
-                .source = "NVIDIA H100 data sheet, SXM5; DGX H100: 8 x 400 Gbit/s"},
-      DataSheet{.device = "NVIDIA H200",
-                .name = "h200",
-                .half = 989.4,
-                .tf32 = 494.7,
-                .fp32 = 66.9,
-                .memory_gb = 141,
-                .memory_gb_per_s = 4800,
-                .link_gb_per_s = 450,
-                .network_gb_per_s = 400,
-                .node_devices = 8,
-                .source = "NVIDIA H200 data sheet, SXM; DGX H200: 8 x 400 Gbit/s"},
-      DataSheet{.device = "NVIDIA A100-SXM4-80GB",
-                .name = "a100",
-                .half = 312,
-                .tf32 = 156,
-                .fp32 = 19.5,
-                .memory_gb = 80,
-                .memory_gb_per_s = 2039,
-                .link_gb_per_s = 300,
-                .network_gb_per_s = 200,
-                .node_devices = 8,
-                .source = "NVIDIA A100 80 GB data sheet, SXM4; DGX A100: 8 x 200 Gbit/s"},
-      DataSheet{.device = "NVIDIA B200",
-                .name = "b200",
-                .half = 2250,
-                .tf32 = 1125,
-                .fp32 = 75,
-                .memory_gb = 180,
-                .memory_gb_per_s = 7700,
-                .link_gb_per_s = 900,
-                .network_gb_per_s = 400,
-                .node_devices = 8,
-                .source = "NVIDIA HGX B200 data sheet; DGX B200: 8 x 400 Gbit/s"},
-      DataSheet{.name = "tpu-v5p",
-                .half = 460,
-                .memory_gb = 95,
-                .memory_gb_per_s = 2765,
-                .link_gb_per_s = 180,
-                .network_gb_per_s = 180,
-                .node_devices = 8960,
-                .source = "the course: C = 4.6e14 FLOP/s, W = 2 x 9e10 B/s per axis; memory: "
-                          "Google's TPU v5p page"},
-      DataSheet{.device = "NVIDIA GB200", .half = 2500, .tf32 = 1250, .fp32 = 80},
-      DataSheet{.device = "NVIDIA GH200 480GB", .half = 989.4, .tf32 = 494.7, .fp32 = 66.9},
-      DataSheet{.device = "NVIDIA GH200 144G HBM3e", .half = 989.4, .tf32 = 494.7, .fp32 = 66.9},
-      DataSheet{.device = "NVIDIA H200 NVL", .half = 835.5, .tf32 = 417.5, .fp32 = 60},
-      DataSheet{.device = "NVIDIA H100 NVL", .half = 835.5, .tf32 = 417.5, .fp32 = 60},
-      DataSheet{.device = "NVIDIA H100 PCIe", .half = 756.5, .tf32 = 378, .fp32 = 51},
-      DataSheet{.device = "NVIDIA A100-SXM4-40GB", .half = 312, .tf32 = 156, .fp32 = 19.5},
-      DataSheet{.device = "NVIDIA A100 80GB PCIe", .half = 312, .tf32 = 156, .fp32 = 19.5},
-      DataSheet{.device = "NVIDIA A100-PCIE-40GB", .half = 312, .tf32 = 156, .fp32 = 19.5},
-      DataSheet{.device = "NVIDIA A40", .half = 149.7, .tf32 = 74.8, .fp32 = 37.4},
-      DataSheet{.device = "NVIDIA L40S", .half = 362.05, .tf32 = 183, .fp32 = 91.6},
-      DataSheet{.device = "NVIDIA L4", .half = 121, .tf32 = 60, .fp32 = 30.3},
+      // device, name, half, tf32, fp32, memory_gb, memory_gb_per_s, link_gb_per_s,
+      // network_gb_per_s, node_devices, source
+      {"NVIDIA H100 80GB HBM3", "h100", 989.4, 494.7, 66.9, 80, 3350, 450, 400, 8,
+       "NVIDIA H100 data sheet, SXM5; DGX H100: 8 x 400 Gbit/s"},
+      {"NVIDIA H200", "h200", 989.4, 494.7, 66.9, 141, 4800, 450, 400, 8,
+       "NVIDIA H200 data sheet, SXM; DGX H200: 8 x 400 Gbit/s"},
+      {"NVIDIA A100-SXM4-80GB", "a100", 312, 156, 19.5, 80, 2039, 300, 200, 8,
+       "NVIDIA A100 80 GB data sheet, SXM4; DGX A100: 8 x 200 Gbit/s"},
+      {"NVIDIA B200", "b200", 2250, 1125, 75, 180, 7700, 900, 400, 8,
+       "NVIDIA HGX B200 data sheet; DGX B200: 8 x 400 Gbit/s"},
+      {"", "tpu-v5p", 460, 0, 0, 95, 2765, 180, 180, 8960,
+       "the course: C = 4.6e14 FLOP/s, W = 2 x 9e10 B/s per axis; memory: Google's TPU v5p page"},
+      {"NVIDIA GB200", "", 2500, 1250, 80},
+      {"NVIDIA GH200 480GB", "", 989.4, 494.7, 66.9},
+      {"NVIDIA GH200 144G HBM3e", "", 989.4, 494.7, 66.9},
+      {"NVIDIA H200 NVL", "", 835.5, 417.5, 60},
+      {"NVIDIA H100 NVL", "", 835.5, 417.5, 60},
+      {"NVIDIA H100 PCIe", "", 756.5, 378, 51},
+      {"NVIDIA A100-SXM4-40GB", "", 312, 156, 19.5},
+      {"NVIDIA A100 80GB PCIe", "", 312, 156, 19.5},
+      {"NVIDIA A100-PCIE-40GB", "", 312, 156, 19.5},
+      {"NVIDIA A40", "", 149.7, 74.8, 37.4},
+      {"NVIDIA L40S", "", 362.05, 183, 91.6},
+      {"NVIDIA L4", "", 121, 60, 30.3},
       // Products of half types that are summed in float32.
-      DataSheet{.device = "NVIDIA GeForce RTX 4090", .half = 165.2, .tf32 = 82.6, .fp32 = 82.6},
-      DataSheet{.device = "NVIDIA GeForce RTX 5090", .half = 209.5, .tf32 = 104.8, .fp32 = 104.8}};
+      {"NVIDIA GeForce RTX 4090", "", 165.2, 82.6, 82.6},
+      {"NVIDIA GeForce RTX 5090", "", 209.5, 104.8, 104.8}};
   return all;
 }
-
-}  // namespace
+// clang-format on
 
 std::optional<double> DataSheet::flops_per_s(const Precision& precision) const {
   constexpr double tera = 1e12;
@@ -91,12 +47,11 @@ std::optional<double> DataSheet::flops_per_s(const Precision& precision) const {
   return rate > 0 ? std::optional(rate * tera) : std::nullopt;
 }
 
-std::span<const DataSheet> data_sheets() { return sheets(); }
-
 const DataSheet* data_sheet_of(std::string_view device) {
-  const auto found = std::ranges::find_if(
-      sheets(), [&](const DataSheet& sheet) { return !device.empty() && sheet.device == device; });
-  return found == sheets().end() ? nullptr : &*found;
+  for (const DataSheet& sheet : data_sheets()) {
+    if (!device.empty() && sheet.device == device) return &sheet;
+  }
+  return nullptr;
 }
 
 }  // namespace paceline

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "core/event_profiler.h"
+#include "core/profiler.h"
 #include "core/units.h"
 
 namespace paceline {

@@ -41,6 +41,12 @@ template <NamedEnum E>
   return static_cast<E>(index_of_name(names_of(E{}), name));
 }
 
+// " (did you mean small?)": the name with the smallest edit distance (insertions, deletions,
+// substitutions, transpositions of neighbours), or the only one that begins with `name`; empty if
+// no name is close.
+[[nodiscard]] std::string did_you_mean(std::string_view name,
+                                       std::span<const std::string_view> names);
+
 // "naive fused flash"
 [[nodiscard]] std::string joined_names(std::span<const std::string_view> names);
 

@@ -45,6 +45,33 @@ Handle transfer_of(std::size_t elements) {
   return list;
 }
 
+// Long columns, such as a timeline's, are compressed if HDF5 was built with zlib.
+Handle layout_of(const Dims& dims) {
+  Handle layout(H5Pcreate(H5P_DATASET_CREATE), H5Pclose, "H5Pcreate");
+  constexpr hsize_t long_column = 4096;
+  constexpr hsize_t max_in_chunk = 65536;
+  if (dims.size() != 1 || dims[0] < long_column || H5Zfilter_avail(H5Z_FILTER_DEFLATE) <= 0) {
+    return layout;
+  }
+  const hsize_t chunk = std::min(dims[0], max_in_chunk);
+  check(H5Pset_chunk(layout.id(), 1, &chunk), "H5Pset_chunk");
+  check(H5Pset_shuffle(layout.id()), "H5Pset_shuffle");
+  check(H5Pset_deflate(layout.id(), 4), "H5Pset_deflate");
+  return layout;
+}
+
+Handle core_driver() {
+  Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, "H5Pcreate");
+  constexpr std::size_t growth = std::size_t{1} << 16U;
+  check(H5Pset_fapl_core(access.id(), growth, false), "H5Pset_fapl_core");
+  return access;
+}
+
+// HDF5 takes two files of one name for the same file.
+std::string name_in_memory(const Handle& access) {
+  return fmt::format("in memory {}", access.id());
+}
+
 std::size_t product(const Dims& dims) {
   std::size_t count = 1;
   for (const hsize_t extent : dims) {
@@ -171,20 +198,7 @@ Dims Dataset::dims() const {
   return dims;
 }
 
-H5T_class_t Dataset::type_class() const {
-  const Handle type(H5Dget_type(id()), H5Tclose, "H5Dget_type");
-  return H5Tget_class(type.id());
-}
-
-std::size_t Dataset::element_size() const {
-  const Handle type(H5Dget_type(id()), H5Tclose, "H5Dget_type");
-  return H5Tget_size(type.id());
-}
-
-bool Dataset::is_signed() const {
-  const Handle type(H5Dget_type(id()), H5Tclose, "H5Dget_type");
-  return H5Tget_sign(type.id()) != H5T_SGN_NONE;
-}
+Handle Dataset::type() const { return {H5Dget_type(id()), H5Tclose, "H5Dget_type"}; }
 
 void Dataset::attach_scale(unsigned dimension, const std::string& name,
                            const Dataset& scale) const {
@@ -281,25 +295,6 @@ Dataset Group::dataset(const std::string& path) const {
   return Dataset(opened(H5Dopen2(id(), path.c_str(), H5P_DEFAULT), H5Dclose, path, "a dataset"));
 }
 
-namespace {
-
-// Long columns, such as a timeline's, are compressed if HDF5 was built with zlib.
-Handle layout_of(const Dims& dims) {
-  Handle layout(H5Pcreate(H5P_DATASET_CREATE), H5Pclose, "H5Pcreate");
-  constexpr hsize_t long_column = 4096;
-  constexpr hsize_t max_in_chunk = 65536;
-  if (dims.size() != 1 || dims[0] < long_column || H5Zfilter_avail(H5Z_FILTER_DEFLATE) <= 0) {
-    return layout;
-  }
-  const hsize_t chunk = std::min(dims[0], max_in_chunk);
-  check(H5Pset_chunk(layout.id(), 1, &chunk), "H5Pset_chunk");
-  check(H5Pset_shuffle(layout.id()), "H5Pset_shuffle");
-  check(H5Pset_deflate(layout.id(), 4), "H5Pset_deflate");
-  return layout;
-}
-
-}  // namespace
-
 Dataset Group::write_from(const std::string& name, hid_t type, const void* values,
                           std::size_t count, const Dims& dims) const {
   const std::size_t wanted = product(dims);
@@ -334,22 +329,6 @@ void Group::link(const std::string& path, const std::string& name) const {
   check(H5Lcreate_hard(id(), path.c_str(), id(), name.c_str(), H5P_DEFAULT, H5P_DEFAULT),
         "H5Lcreate_hard");
 }
-
-namespace {
-
-Handle core_driver() {
-  Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, "H5Pcreate");
-  constexpr std::size_t growth = std::size_t{1} << 16U;
-  check(H5Pset_fapl_core(access.id(), growth, false), "H5Pset_fapl_core");
-  return access;
-}
-
-// HDF5 takes two files of one name for the same file.
-std::string name_in_memory(const Handle& access) {
-  return fmt::format("in memory {}", access.id());
-}
-
-}  // namespace
 
 File File::in_memory() {
   silence();

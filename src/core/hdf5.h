@@ -6,6 +6,8 @@
 
 #include <hdf5.h>
 
+#include <array>
+#include <csignal>
 #include <cstdint>
 #include <filesystem>
 #include <span>
@@ -93,13 +95,16 @@ class Dataset : public Object {
   using Object::Object;
 
   [[nodiscard]] Dims dims() const;
-  [[nodiscard]] std::size_t size() const;          // the product of them
-  [[nodiscard]] H5T_class_t type_class() const;    // H5T_INTEGER, H5T_FLOAT, H5T_STRING, ...
-  [[nodiscard]] std::size_t element_size() const;  // bytes in the file
-  [[nodiscard]] bool is_signed() const;            // of an integer type
-  // Why its elements cannot be read: they are in other files, or compressed with a filter that this
-  // HDF5 lacks. Empty: no such reason.
-  [[nodiscard]] std::string obstacle() const;
+  [[nodiscard]] std::size_t size() const;  // the product of them
+  // H5T_INTEGER, H5T_FLOAT, H5T_STRING, ...
+  [[nodiscard]] H5T_class_t type_class() const { return H5Tget_class(type().id()); }
+  // Bytes in the file.
+  [[nodiscard]] std::size_t element_size() const { return H5Tget_size(type().id()); }
+  // Of an integer type.
+  [[nodiscard]] bool is_signed() const { return H5Tget_sign(type().id()) != H5T_SGN_NONE; }
+  // Throws Hdf5Error if its elements are in other files, or compressed with a filter that this HDF5
+  // lacks.
+  void require_readable() const;
 
   // Names the dimension and attaches `scale` to it: a dataset of the same file and of the
   // dimension's length, with the coordinate of each index. H5Ocopy copies neither: in a copy, call
@@ -125,6 +130,7 @@ class Dataset : public Object {
   }
 
  private:
+  [[nodiscard]] Handle type() const;
   void read_into(hid_t type, void* values) const;
   void read_block(hid_t type, const Dims& first, const Dims& count, void* values) const;
   void check_read(herr_t result) const;
@@ -167,6 +173,19 @@ class Group : public Object {
  private:
   [[nodiscard]] Dataset write_from(const std::string& name, hid_t type, const void* values,
                                    std::size_t count, const Dims& dims) const;
+};
+
+// HDF5 trusts its input: a damaged or hostile file can crash it. While a CrashReport exists, a
+// crash of this process prints "paceline: FILE crashes HDF5: it is damaged" and ends it with
+// ExitCode::usage. One at a time.
+class CrashReport : NonCopyable {
+ public:
+  explicit CrashReport(std::string_view file);  // with its option: "--tokens: t.h5"
+  ~CrashReport();
+
+ private:
+  static constexpr std::array signals = {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL};
+  std::array<struct sigaction, signals.size()> previous_;
 };
 
 // A file, seen as its root group.

@@ -1,4 +1,5 @@
-// Opening HDF5 files, and the reasons for which a file or a dataset cannot be read.
+// Opening HDF5 files, the reasons for which a file or a dataset cannot be read, and what is said if
+// HDF5 crashes on one.
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -10,6 +11,7 @@
 #include <fstream>
 #include <system_error>
 
+#include "core/error.h"
 #include "core/hdf5.h"
 
 namespace paceline::hdf5 {
@@ -60,7 +62,31 @@ std::string why_not_opened(const std::filesystem::path& path) {
                                    : "it is not an HDF5 file, or a damaged one";
 }
 
+std::string crash_line;  // a signal handler must not make it
+
+void print_and_exit(int /*signal*/) {
+  (void)!write(STDERR_FILENO, crash_line.data(), crash_line.size());
+  _exit(static_cast<int>(ExitCode::usage));
+}
+
 }  // namespace
+
+CrashReport::CrashReport(std::string_view file) {
+  crash_line =
+      without_control_characters(fmt::format("paceline: {} crashes HDF5: it is damaged", file));
+  crash_line += '\n';
+  struct sigaction action {};
+  action.sa_handler = print_and_exit;
+  for (std::size_t i = 0; i < signals.size(); ++i) {
+    sigaction(signals[i], &action, &previous_[i]);
+  }
+}
+
+CrashReport::~CrashReport() {
+  for (std::size_t i = 0; i < signals.size(); ++i) {
+    sigaction(signals[i], &previous_[i], nullptr);
+  }
+}
 
 bool File::lacks_locks(const std::filesystem::path& path) {
   const char* given = std::getenv("HDF5_USE_FILE_LOCKING");
@@ -82,10 +108,10 @@ File File::open(const std::filesystem::path& path) {
   return File(Handle(id, H5Fclose, "H5Fopen"));
 }
 
-std::string Dataset::obstacle() const {
+void Dataset::require_readable() const {
   const Handle made(H5Dget_create_plist(id()), H5Pclose, "H5Dget_create_plist");
   if (H5Pget_layout(made.id()) == H5D_VIRTUAL || H5Pget_external_count(made.id()) > 0) {
-    return "a dataset has its values in other files; copy them into it";
+    throw Hdf5Error("a dataset has its values in other files; copy them into it");
   }
   for (int i = 0; i < H5Pget_nfilters(made.id()); ++i) {
     unsigned flags = 0;
@@ -94,19 +120,17 @@ std::string Dataset::obstacle() const {
     const H5Z_filter_t filter = H5Pget_filter2(made.id(), static_cast<unsigned>(i), &flags, &values,
                                                nullptr, sizeof name, name, nullptr);
     if (filter < 0 || H5Zfilter_avail(filter) > 0) continue;
-    return fmt::format(
+    throw Hdf5Error(fmt::format(
         "a dataset is compressed with filter {}{}, which the HDF5 library here lacks; write it "
         "with gzip, or name the folder of the filter's plugin in HDF5_PLUGIN_PATH",
-        filter, name[0] == '\0' ? "" : fmt::format(" ({})", name));
+        filter, name[0] == '\0' ? "" : fmt::format(" ({})", name)));
   }
-  return "";
 }
 
 void Dataset::check_read(herr_t result) const {
   if (result >= 0) return;
-  const std::string why = obstacle();
-  if (why.empty()) throw_error("H5Dread");
-  throw Hdf5Error(why);
+  require_readable();
+  throw_error("H5Dread");
 }
 
 }  // namespace paceline::hdf5

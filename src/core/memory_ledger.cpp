@@ -13,34 +13,17 @@ namespace {
 
 constexpr std::size_t kept_largest = 32;
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
 // "forward/block 12/ffn" -> "forward/block */ffn"
 std::string without_numbers(const std::string& scope) {
   std::string text;
   for (const char c : scope) {
-    if (!is_digit(c)) {
+    if (c < '0' || c > '9') {
       text += c;
     } else if (text.empty() || text.back() != '*') {
       text += '*';
     }
   }
   return text;
-}
-
-// Whether without_numbers(scope) == pattern.
-bool matches(std::string_view pattern, std::string_view scope) {
-  std::size_t at = 0;
-  for (const char p : pattern) {
-    const std::size_t begin = at;
-    if (p == '*') {
-      while (at < scope.size() && is_digit(scope[at])) ++at;
-    } else if (at < scope.size() && scope[at] == p) {
-      ++at;
-    }
-    if (at == begin) return false;
-  }
-  return at == scope.size();
 }
 
 }  // namespace
@@ -88,13 +71,13 @@ std::vector<Allocation> MemoryLedger::allocations() const {
 
 void MemoryLedger::remember_largest(const Allocation& in_use) {
   if (largest_.size() == kept_largest && in_use.bytes <= largest_.back().bytes) return;
-  const auto same = [&](const Allocation& b) {
-    return b.bytes == in_use.bytes && b.kind == in_use.kind && b.shape == in_use.shape &&
-           matches(b.scope, in_use.scope);
-  };
-  if (std::any_of(largest_.begin(), largest_.end(), same)) return;
   Allocation entry = in_use;
   entry.scope = without_numbers(in_use.scope);
+  const auto same = [&](const Allocation& b) {
+    return b.bytes == entry.bytes && b.kind == entry.kind && b.shape == entry.shape &&
+           b.scope == entry.scope;
+  };
+  if (std::any_of(largest_.begin(), largest_.end(), same)) return;
   const auto larger = [](const Allocation& a, const Allocation& b) {
     return a.bytes != b.bytes ? a.bytes > b.bytes : a.scope < b.scope;
   };

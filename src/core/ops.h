@@ -20,12 +20,12 @@
 #include <vector>
 
 #include "core/device.h"
-#include "core/matrix.h"
 #include "core/non_copyable.h"
 #include "core/parameter_access.h"
 #include "core/precision.h"
 #include "core/random.h"
 #include "core/step_state.h"
+#include "core/tensor.h"
 
 namespace paceline {
 

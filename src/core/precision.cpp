@@ -7,41 +7,18 @@
 
 namespace paceline {
 
-namespace {
-
-constexpr Precision uniform(std::string_view name, Dtype d) {
-  return {.name = name,
-          .parameters = d,
-          .compute = d,
-          .residual = d,
-          .statistics = d,
-          .logits = d,
-          .loss = d,
-          .gradients = d,
-          .communication = d};
-}
-
-constexpr Precision mixed(std::string_view name, Dtype low, bool loss_scaling) {
-  Precision p = uniform(name, Dtype::f32);
-  p.compute = low;
-  p.logits = low;
-  p.loss_scaling = loss_scaling;
-  return p;
-}
-
-constexpr Precision tf32() {
-  Precision p = uniform("tf32", Dtype::f32);
-  p.gemm = GemmMath::tf32;
-  return p;
-}
-
-constexpr std::array<Precision, 5> precisions = {
-    uniform("fp64", Dtype::f64), uniform("fp32", Dtype::f32), tf32(),
-    mixed("bf16", Dtype::bf16, false), mixed("fp16", Dtype::f16, true)};
-
-}  // namespace
-
 const Precision& precision_named(std::string_view name) {
+  using enum Dtype;
+  using enum GemmMath;
+  // parameters, compute, gemm, residual, statistics, logits, loss, gradients, communication,
+  // scaling
+  static constexpr std::array<Precision, 5> precisions = {{
+      {"fp64", f64, f64, exact, f64, f64, f64, f64, f64, f64, false},
+      {"fp32", f32, f32, exact, f32, f32, f32, f32, f32, f32, false},
+      {"tf32", f32, f32, tf32, f32, f32, f32, f32, f32, f32, false},
+      {"bf16", f32, bf16, exact, f32, f32, bf16, f32, f32, f32, false},
+      {"fp16", f32, f16, exact, f32, f32, f16, f32, f32, f32, true},
+  }};
   if (name == "float32") name = "fp32";
   if (name == "bfloat16") name = "bf16";
   if (name == "float16") name = "fp16";

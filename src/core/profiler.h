@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "core/clock.h"
+#include "core/device.h"
 #include "core/enum_names.h"
 #include "core/non_copyable.h"
 #include "core/scope.h"
@@ -65,8 +67,21 @@ class SpanRecorder : public ScopeListener {
   explicit SpanRecorder(ScopeStack& scopes) : scopes_(scopes) { scopes.set_listener(this); }
   ~SpanRecorder() override { scopes_.set_listener(nullptr); }
 
-  void entered(ScopeId scope, const OpWork* work) override;
-  void left() override;
+  void entered(ScopeId scope, const OpWork* work) override {
+    const double now = host_seconds();
+    spans_.push_back({.scope = scope,
+                      .outer = current(),
+                      .operation = work != nullptr,
+                      .work = work == nullptr ? OpWork{} : *work,
+                      .begin = now,
+                      .end = now});
+    open_.push_back(static_cast<int>(spans_.size()) - 1);
+  }
+  void left() override {
+    if (open_.empty()) return;  // the scope was entered before recording began
+    spans_[static_cast<std::size_t>(open_.back())].end = host_seconds();
+    open_.pop_back();
+  }
 
   [[nodiscard]] int current() const { return open_.empty() ? -1 : open_.back(); }
   [[nodiscard]] std::vector<ScopeSpan>& spans() { return spans_; }
@@ -75,6 +90,44 @@ class SpanRecorder : public ScopeListener {
   ScopeStack& scopes_;
   std::vector<ScopeSpan> spans_;
   std::vector<int> open_;
+};
+
+// Times every operation with events before and after it on its stream. On the CPU, whose events
+// read the host's clock, it sees all work. On a GPU it is the fallback for CUPTI: it does not see
+// into graphs, and gaps between the kernels of an operation count as kernel time.
+class EventProfiler final : public Profiler {
+ public:
+  // reason: why the device's own profiler is not used; empty if the device has none.
+  explicit EventProfiler(Device& device, std::string reason = {});
+
+  [[nodiscard]] Trace finish() override;
+
+ private:
+  struct Timed {
+    int span;
+    Stream* stream;
+    EventPtr begin;
+    EventPtr end = nullptr;
+  };
+
+  class Recorder final : public SpanRecorder {
+   public:
+    explicit Recorder(Device& device) : SpanRecorder(device.scopes()), device_(device) {}
+
+    void entered(ScopeId scope, const OpWork* work) override;
+    void left() override;
+    [[nodiscard]] const std::vector<Timed>& operations() const { return operations_; }
+
+   private:
+    Device& device_;
+    std::vector<Timed> operations_;
+  };
+
+  Device& device_;
+  std::string reason_;
+  double base_seconds_ = 0;  // host_seconds() when the base event was reached
+  EventPtr base_;
+  Recorder recorder_;
 };
 
 }  // namespace paceline

@@ -9,7 +9,12 @@
 #include <numbers>
 #include <span>
 
-#include "core/host_device.h"
+// Functions that kernels also call.
+#ifdef __CUDACC__
+#define HOST_DEVICE __host__ __device__
+#else
+#define HOST_DEVICE
+#endif
 
 namespace paceline {
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/non_copyable.h"
@@ -23,7 +24,15 @@ constexpr bool has(ClockLimit limits, ClockLimit one) {
   return (static_cast<unsigned>(limits) & static_cast<unsigned>(one)) != 0;
 }
 // "power", "power and thermal"; empty for none.
-[[nodiscard]] std::string name_of(ClockLimit limits);
+[[nodiscard]] inline std::string name_of(ClockLimit limits) {
+  std::string text;
+  for (const auto& [limit, name] :
+       {std::pair{ClockLimit::power, "power"}, std::pair{ClockLimit::thermal, "thermal"},
+        std::pair{ClockLimit::hardware, "hardware"}}) {
+    if (has(limits, limit)) text += (text.empty() ? "" : " and ") + std::string(name);
+  }
+  return text;
+}
 
 struct Reading {
   std::vector<double> values;  // by sensor; NaN if it cannot be read

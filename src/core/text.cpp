@@ -3,9 +3,19 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 namespace paceline {
+
+bool is_utf8(std::string_view text) {
+  try {
+    (void)nlohmann::json(text).dump();
+    return true;
+  } catch (const nlohmann::json::type_error&) {
+    return false;
+  }
+}
 
 std::vector<std::string> split(const std::string& text, char at) {
   std::vector<std::string> parts;

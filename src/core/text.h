@@ -1,14 +1,18 @@
 #pragma once
-// Text in lines.
+// Text in UTF-8 and in lines.
 
 #include <algorithm>
 #include <cstddef>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/screen.h"
 
 namespace paceline {
+
+// Texts of result files are UTF-8; arguments and names of files can be any bytes.
+[[nodiscard]] bool is_utf8(std::string_view text);
 
 [[nodiscard]] std::vector<std::string> split(const std::string& text, char at);
 

@@ -134,11 +134,6 @@ std::string seconds_text(double seconds) {
   return fmt::format("{} {}", number_text(seconds / display.divisor), display.unit);
 }
 
-std::string DisplayUnit::interval_text(double low, double high) const {
-  if (std::isnan(low) || std::isnan(high)) return "-";
-  return fmt::format("{} .. {}", text(low), text(high));
-}
-
 DisplayUnit display_unit_for(std::vector<double> values, std::string_view unit) {
   constexpr std::array<std::pair<double, std::string_view>, 9> prefixes = {{{1e15, "P"},
                                                                             {1e12, "T"},
@@ -164,15 +159,6 @@ DisplayUnit display_unit_for(std::vector<double> values, std::string_view unit) 
     if (middle >= rounds_to_1 * divisor) break;
   }
   return found;
-}
-
-std::string head_for(std::string_view name, std::string_view unit, const DisplayUnit& display) {
-  std::string suffix = fmt::format("_{}", unit);
-  if (const std::size_t per = suffix.find('/'); per != std::string::npos) {
-    suffix.replace(per, 1, "_per_");
-  }
-  if (!unit.empty() && name.ends_with(suffix)) name.remove_suffix(suffix.size());
-  return display.unit.empty() ? std::string(name) : fmt::format("{} [{}]", name, display.unit);
 }
 
 }  // namespace paceline

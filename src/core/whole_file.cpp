@@ -7,12 +7,22 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 
 #include "core/error.h"
+#include "core/fnv1a.h"
 
 namespace paceline {
 
 namespace fs = std::filesystem;
+
+namespace {
+
+std::string seal_of(std::string_view bytes) {
+  return fmt::format("\npaceline {:016x}\n", digest(bytes));
+}
+
+}  // namespace
 
 fs::path target_of(fs::path path) {
   constexpr int most = 40;  // links may form a cycle
@@ -91,6 +101,34 @@ fs::path write_elsewhere(const fs::path& name, std::string_view bytes) {
     fs::remove(folder, none);
   }
   return {};
+}
+
+std::uint64_t digest(std::string_view bytes) {
+  Fnv1a hash;
+  for (const char c : bytes) hash.add(static_cast<unsigned char>(c));
+  return hash.sum();
+}
+
+std::string sealed(std::string_view bytes) { return std::string(bytes) + seal_of(bytes); }
+
+std::optional<std::string> unsealed(const fs::path& path) {
+  const auto refusal = [&](const std::string& why) {
+    return UsageError(fmt::format("cannot read {}: {}", path.string(), why));
+  };
+  std::error_code unknown;
+  const std::uintmax_t size = fs::file_size(path, unknown);
+  if (unknown) throw refusal(unknown.message());
+  std::string bytes(size, '\0');
+  std::ifstream file(path, std::ios::binary);
+  if (!file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()))) {
+    throw refusal(std::generic_category().message(errno));
+  }
+  const std::size_t seal_size = seal_of("").size();
+  if (bytes.size() < seal_size) return std::nullopt;
+  const std::string seal = bytes.substr(bytes.size() - seal_size);
+  bytes.resize(bytes.size() - seal_size);
+  if (seal != seal_of(bytes)) return std::nullopt;
+  return bytes;
 }
 
 }  // namespace paceline

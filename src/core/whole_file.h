@@ -1,8 +1,10 @@
 #pragma once
-// Where results may be written, and files that are complete or do not exist.
+// Where results may be written, and files that are complete or do not exist, or that tell whether
+// they are as they were written.
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -43,5 +45,16 @@ using FileState = std::pair<std::filesystem::file_time_type, std::uintmax_t>;
 // or in memory. Returns its path; empty if that fails too.
 [[nodiscard]] std::filesystem::path write_elsewhere(const std::filesystem::path& name,
                                                     std::string_view bytes);
+
+// 64-bit FNV-1a.
+[[nodiscard]] std::uint64_t digest(std::string_view bytes);
+
+// The bytes, followed by their digest, so that damage is found before HDF5, which ignores what
+// follows its data, reads them.
+[[nodiscard]] std::string sealed(std::string_view bytes);
+
+// The bytes that were sealed; nullopt if the file is no longer what was sealed. Throws UsageError
+// if it cannot be read.
+[[nodiscard]] std::optional<std::string> unsealed(const std::filesystem::path& path);
 
 }  // namespace paceline

@@ -38,13 +38,11 @@ void collectively(World& world, const std::function<void()>& work) {
   if (worst == 0) return;
   const std::vector<std::string> all =
       world.gather(code == worst ? std::string(1, '1') + message : std::string(1, '0'));
-  std::string verdict;
-  for (std::size_t r = 0; r < all.size() && verdict.empty(); ++r) {
-    if (all[r].front() != '1') continue;
-    const bool alone = std::count_if(all.begin(), all.end(),
-                                     [](const std::string& s) { return s.front() == '1'; }) == 1;
-    verdict = all[r].substr(1);
-    if (alone && all.size() > 1 && r > 0) verdict += " (rank " + std::to_string(r) + ")";
+  const auto threw = [](const std::string& text) { return text.front() == '1'; };
+  const auto first = std::find_if(all.begin(), all.end(), threw);  // none on other ranks than 0
+  std::string verdict = first == all.end() ? "" : first->substr(1);
+  if (first > all.begin() && std::count_if(first, all.end(), threw) == 1) {
+    verdict += fmt::format(" (rank {})", first - all.begin());
   }
   throw Error(static_cast<ExitCode>(worst), world.broadcast(verdict, 0));
 }

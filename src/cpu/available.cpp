@@ -8,8 +8,8 @@
 #include <string>
 #include <system_error>
 
-#include "core/control_groups.h"
 #include "core/error.h"
+#include "core/host.h"
 
 namespace paceline {
 

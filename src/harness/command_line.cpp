@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "core/similar_name.h"
-#include "core/utf8.h"
+#include "core/enum_names.h"
+#include "core/text.h"
 #include "harness/command.h"
 #include "record/environment.h"
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "core/clock.h"
-#include "core/usable_cores.h"
+#include "core/host.h"
 #include "harness/gather.h"
 
 namespace paceline {

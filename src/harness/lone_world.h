@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/usable_cores.h"
+#include "core/host.h"
 #include "core/world.h"
 
 namespace paceline {

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "core/text.h"
 #include "core/toml.h"
-#include "core/utf8.h"
 
 namespace paceline {
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <sstream>
 
-#include "core/similar_name.h"
+#include "core/enum_names.h"
 #include "harness/option_file.h"
 
 namespace paceline {

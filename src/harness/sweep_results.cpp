@@ -12,7 +12,6 @@
 #include "record/case_file.h"
 #include "record/console.h"
 #include "record/descriptions.h"
-#include "record/text_table.h"
 
 namespace paceline {
 
@@ -138,7 +137,7 @@ bool SweepResults::keep(std::size_t index, const std::string& id) {
 
 void SweepResults::add(std::size_t index, const CaseRecord& record) {
   file_.write(record, run_);
-  show(index, summary_row(record, run_));
+  show(index, summary_row(record, run_.id()));
   add_profile(index, record.tables);
 }
 

@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "core/blas_kernels.h"
+#include "core/host.h"
 #include "core/units.h"
-#include "core/usable_cores.h"
 #include "measure/modes.h"
 #include "measure/statistics.h"
 #include "measure/trend.h"

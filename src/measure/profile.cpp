@@ -7,8 +7,8 @@
 #include <tuple>
 #include <utility>
 
+#include "core/kernel_name.h"
 #include "measure/intervals.h"
-#include "measure/kernel_name.h"
 
 namespace paceline {
 

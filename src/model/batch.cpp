@@ -6,7 +6,6 @@
 #include <string>
 #include <string_view>
 
-#include "core/crash_report.h"
 #include "core/error.h"
 #include "core/hdf5.h"
 #include "core/random.h"
@@ -72,13 +71,13 @@ hdf5::Dataset matrix_of(const std::filesystem::path& file, const hdf5::File& h5,
   if (dataset.dims().size() != 2 || dataset.type_class() != H5T_INTEGER) {
     refuse_tokens(file, fmt::format("holds '{}', which must be integers [rows, columns]", name));
   }
-  if (const std::string obstacle = dataset.obstacle(); !obstacle.empty()) throw Hdf5Error(obstacle);
+  dataset.require_readable();
   return dataset;
 }
 
 Batch load_hdf5(const std::filesystem::path& file, const BatchShape& shape,
                 const std::optional<TokenDtype>& dtype) {
-  const CrashReport report("--tokens: " + file.string());
+  const hdf5::CrashReport report("--tokens: " + file.string());
   const hdf5::File h5 = hdf5::File::open(file);
   if (!h5.has("tokens")) refuse_tokens(file, "has no dataset 'tokens'");
   const hdf5::Dataset tokens = matrix_of(file, h5, "tokens");

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/utf8.h"
+#include "core/text.h"
 
 namespace paceline {
 

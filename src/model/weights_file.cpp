@@ -11,11 +11,9 @@
 #include <span>
 #include <system_error>
 
-#include "core/crash_report.h"
 #include "core/error.h"
 #include "core/fnv1a.h"
 #include "core/hdf5.h"
-#include "core/host_floats.h"
 #include "core/random.h"
 #include "core/whole_file.h"
 
@@ -55,7 +53,7 @@ hdf5::Dims dims_of(const Shape& shape) {
 // Calls read(group) with the HDF5 group that holds the weights.
 template <class F>
 void read_weights(const std::filesystem::path& file, F&& read) {
-  const CrashReport report("--load-weights: " + file.string());
+  const hdf5::CrashReport report("--load-weights: " + file.string());
   try {
     const hdf5::File h5 = hdf5::File::open(file);
     h5.refuse_external_link("weights");
@@ -108,7 +106,7 @@ void check_weights_file(const std::filesystem::path& file, const ModelConfig& co
       if (dataset.type_class() != H5T_FLOAT) {
         refuse_weights(file, "holds '" + view.name + "' in a dtype that is not floating-point");
       }
-      if (const std::string why = dataset.obstacle(); !why.empty()) throw Hdf5Error(why);
+      dataset.require_readable();
       wanted.insert(view.name);
     });
     for (const std::string& name : group.names()) {

@@ -1,7 +1,7 @@
 #include "parallel/gradient_exchange.h"
 
+#include "core/communicator.h"
 #include "core/error.h"
-#include "core/ring.h"
 
 namespace paceline {
 

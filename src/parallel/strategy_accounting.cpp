@@ -4,8 +4,8 @@
 #include <numeric>
 #include <utility>
 
+#include "core/communicator.h"
 #include "core/error.h"
-#include "core/ring.h"
 #include "parallel/gradient_ranges.h"
 #include "parallel/owner_broadcast.h"
 

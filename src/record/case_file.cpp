@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "core/error.h"
-#include "record/datasets.h"
 #include "record/descriptions.h"
 
 namespace paceline {
@@ -17,14 +16,6 @@ using hdf5::File;
 using hdf5::Group;
 
 constexpr std::int64_t schema_version = 2;
-
-Table summary_of(const Row& row, const std::vector<FactorNote>& factors) {
-  TableRows rows("summary");
-  rows.add(row);
-  Table table = rows.take();
-  describe(table.path, factors, table.columns);
-  return table;
-}
 
 Table ranks_table(const std::vector<RankInfo>& ranks) {
   const bool gpus =
@@ -144,12 +135,6 @@ std::vector<std::string> case_names(const File& file) {
   return names;
 }
 
-Row summary_row(const CaseRecord& record, const RunInfo& run) {
-  Row row = summary_row(record);
-  row.insert(row.begin() + 1, {"run", run.id()});
-  return row;
-}
-
 File case_file(const CaseRecord& record, const RunInfo& run) {
   File file = File::in_memory();
   const std::string created = utc_now();
@@ -157,7 +142,11 @@ File case_file(const CaseRecord& record, const RunInfo& run) {
   write_run(file.make_group("runs"), run);
   show_run(file, run.id());
   write_case(file.make_group("cases/" + record.id), record, created, run.id());
-  write_table(file, summary_of(summary_row(record, run), record.factor_notes));
+  TableRows summary("summary");
+  summary.add(summary_row(record, run.id()));
+  Table table = summary.take();
+  describe(table.path, record.factor_notes, table.columns);
+  write_table(file, std::move(table));
   return file;
 }
 
@@ -194,7 +183,9 @@ void require_mergeable(const File& file, const std::vector<Column>& summary,
                        const std::string& id) {
   (void)place_of(summary, id);
   const std::string run = file.group("cases").group(id).text_attribute("run");
-  if (!file.group("runs").has(run)) throw Hdf5Error(fmt::format("run '{}' is missing", run));
+  const Group runs = file.group("runs");
+  if (runs.has(run) && runs.has(run + "/environment") && runs.has(run + "/ranks")) return;
+  throw Hdf5Error(fmt::format("run '{}' is missing", run));
 }
 
 std::vector<Column> read_summary(const File& file) {

@@ -14,7 +14,6 @@
 #include "core/error.h"
 #include "core/hdf5.h"
 #include "record/case_record.h"
-#include "record/datasets.h"
 #include "record/environment.h"
 
 namespace paceline {
@@ -31,9 +30,6 @@ auto reading(const std::filesystem::path& path, const Read& read) {
 
 // The members of /cases. Throws Hdf5Error for one that cannot be a file name.
 [[nodiscard]] std::vector<std::string> case_names(const hdf5::File& file);
-
-// The summary row of a case with the column "run".
-[[nodiscard]] Row summary_row(const CaseRecord& record, const RunInfo& run);
 
 [[nodiscard]] hdf5::File case_file(const CaseRecord& record, const RunInfo& run);
 
@@ -74,5 +70,27 @@ void require_mergeable(const hdf5::File& file, const std::vector<Column>& summar
 // The row of a case with flags as such. `summary`: the columns of the file's /summary.
 [[nodiscard]] Row row_of_case(const hdf5::File& file, const std::vector<Column>& summary,
                               const std::string& id);
+
+// Tables and samples as self-describing datasets (datasets.cpp): with the attributes `unit` and
+// `description`, and dimensions with names and scales.
+
+// Makes a group, with the description of its path if there is one.
+[[nodiscard]] hdf5::Group make_described_group(const hdf5::Group& parent, const std::string& path);
+
+// Writes a group at the table's path under `parent`, with a dataset for each column. Missing units
+// and descriptions come from record/description_table.cpp.
+void write_table(const hdf5::Group& parent, Table table);
+
+// The columns of the table at `path` under `parent`, without those of groups in it. Throws
+// Hdf5Error unless they have one length.
+[[nodiscard]] std::vector<Column> read_columns(const hdf5::Group& parent, const std::string& path);
+
+// Writes samples/<phase> and samples_warmup/<phase> in a case's group. The scales of their
+// dimensions [rank, repetition] are in the case's group, so that all members of samples/ are
+// phases.
+void write_samples(const hdf5::Group& group, const std::vector<PhaseSamples>& phases);
+
+// Attaches those scales in a copy of such a group; does nothing if the group has none.
+void attach_scales(const hdf5::Group& group);
 
 }  // namespace paceline

@@ -115,8 +115,9 @@ double number_of(const Value& value) {
   return real ? *real : static_cast<double>(std::get<std::int64_t>(without_flag(value)));
 }
 
-Row summary_row(const CaseRecord& record) {
+Row summary_row(const CaseRecord& record, const std::string& run) {
   Row row = {{"case", record.id}};
+  if (!run.empty()) row.push_back({"run", run});
   for (const auto& [name, value] : record.factors.factors()) row.push_back({name, value});
   row.push_back({"status", std::string(name_of(record.status))});
   row.push_back({"reason", record.reason});

@@ -7,7 +7,6 @@
 #include <cmath>
 
 #include "core/units.h"
-#include "record/text_table.h"
 
 namespace paceline {
 
@@ -89,6 +88,22 @@ std::vector<ShownColumn> columns_of(const std::vector<Row>& rows,
   return columns;
 }
 
+// A column head: "peak_bytes" in MB -> "peak [MB]".
+std::string head_for(std::string_view name, std::string_view unit, const DisplayUnit& display) {
+  std::string suffix = fmt::format("_{}", unit);
+  if (const std::size_t per = suffix.find('/'); per != std::string::npos) {
+    suffix.replace(per, 1, "_per_");
+  }
+  if (!unit.empty() && name.ends_with(suffix)) name.remove_suffix(suffix.size());
+  return display.unit.empty() ? std::string(name) : fmt::format("{} [{}]", name, display.unit);
+}
+
+// "8.119 .. 8.127"; "-" if there is no interval.
+std::string interval_text(double low, double high, const DisplayUnit& display) {
+  const bool none = std::isnan(low) || std::isnan(high);
+  return none ? "-" : fmt::format("{} .. {}", display.text(low), display.text(high));
+}
+
 // The column of the rows with status ok; the cells of other rows are empty.
 TextColumn text_column(const std::vector<Row>& rows, const ShownColumn& column) {
   std::string unit;
@@ -110,7 +125,7 @@ TextColumn text_column(const std::vector<Row>& rows, const ShownColumn& column) 
   const auto text_of = [&](const Row& row) {
     const double n = number_in(row, column.name);
     if (is_text) return text_in(row, column.name);
-    if (!column.high.empty()) return display.interval_text(n, number_in(row, column.high));
+    if (!column.high.empty()) return interval_text(n, number_in(row, column.high), display);
     if (std::isnan(n)) return std::string(column.format.empty() ? "" : "nan");
     if (!column.format.empty()) return fmt::format(fmt::runtime(column.format), n);
     return whole ? fmt::format("{:.0f}", n) : display.text(n);

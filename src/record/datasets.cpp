@@ -1,11 +1,10 @@
-#include "record/datasets.h"
-
 #include <fmt/format.h>
 
 #include <numeric>
 #include <utility>
 
 #include "core/error.h"
+#include "record/case_file.h"
 #include "record/descriptions.h"
 
 namespace paceline {

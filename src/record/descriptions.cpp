@@ -1,7 +1,11 @@
 #include "record/descriptions.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <optional>
+#include <set>
+#include <variant>
 
 namespace paceline {
 
@@ -18,6 +22,51 @@ std::optional<std::string_view> matched(std::string_view pattern, std::string_vi
 }
 
 bool is_pattern(const Description& d) { return d.name.find('*') != std::string_view::npos; }
+
+void require(bool is_text, bool expected_text, std::string_view kind, const std::string& name,
+             const std::string& place) {
+  if (is_text == expected_text) return;
+  throw Hdf5Error(fmt::format("{} '{}' of {} is {}, not {}", kind, name, place,
+                              is_text ? "text" : "a number", expected_text ? "text" : "a number"));
+}
+
+bool is_text(const hdf5::Dataset& dataset) { return dataset.type_class() == H5T_STRING; }
+
+// The name in the descriptions of the group `name` in the group that is `outer` there.
+std::string described_name(const std::string& outer, const std::string& name) {
+  if (outer == "cases") return "cases/<id>";
+  if (outer == "runs") return "runs/<run>";
+  const bool is_table = outer == "/" || outer == "cases/<id>" || outer == "runs/<run>";
+  return is_table ? name : outer + "/" + name;
+}
+
+// Checks a group and all groups in it. `described`: its name in the descriptions.
+void check_types(const hdf5::Group& group, const std::string& described, const std::string& place,
+                 const hdf5::Group& summary) {
+  const bool is_case = described == "cases/<id>";
+  for (const std::string& name : group.attribute_names()) {
+    const Description* d = find_description(described + " attributes", name);
+    const bool is_factor = d == nullptr && is_case && summary.has(name);
+    if (d == nullptr && !is_factor) continue;
+    const bool text = std::holds_alternative<std::string>(group.attribute(name));
+    require(text, is_factor ? is_text(summary.dataset(name)) : d->unit == "text", "attribute", name,
+            place);
+  }
+  std::set<hdf5::Dims> lengths;
+  for (const std::string& name : group.names()) {
+    if (group.is_group(name)) {
+      check_types(group.group(name), described_name(described, name),
+                  (described == "/" ? "/" : place + "/") + name, summary);
+    } else if (const Description* d = find_description(described, name)) {
+      const hdf5::Dataset column = group.dataset(name);
+      require(is_text(column), d->unit == "text", "column", name, place);
+      if (column.dims().size() == 1 && !is_case) lengths.insert(column.dims());
+    }
+  }
+  if (lengths.size() > 1) {
+    throw Hdf5Error(fmt::format("the columns of {} differ in length", place));
+  }
+}
 
 }  // namespace
 
@@ -58,6 +107,10 @@ void describe(std::string_view group, const std::vector<FactorNote>& factors,
       column.description = text_of(*d, column.name);
     }
   }
+}
+
+void require_described_types(const hdf5::File& file) {
+  check_types(file, "/", "/", file.group("summary"));
 }
 
 }  // namespace paceline

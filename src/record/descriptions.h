@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/hdf5.h"
 #include "measure/case.h"
 #include "record/case_record.h"
 
@@ -36,5 +37,10 @@ struct Description {
 // Sets the units and descriptions that columns of this group lack.
 void describe(std::string_view group, const std::vector<FactorNote>& factors,
               std::vector<Column>& columns);
+
+// Throws Hdf5Error if a result file has numbers in place of the text that a description names, or
+// text in place of numbers; or if a factor is text as an attribute and a number in the summary, or
+// the reverse; or if the columns of a table differ in length.
+void require_described_types(const hdf5::File& file);
 
 }  // namespace paceline

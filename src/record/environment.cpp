@@ -17,8 +17,8 @@
 #include <tuple>
 
 #include "core/blas_kernels.h"
-#include "core/cpu_model.h"
 #include "core/error.h"
+#include "core/host.h"
 #include "record/descriptions.h"
 #include "version.h"
 

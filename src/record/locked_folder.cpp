@@ -1,5 +1,3 @@
-#include "record/locked_folder.h"
-
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
@@ -18,6 +16,7 @@
 #include "core/error.h"
 #include "core/screen.h"
 #include "core/whole_file.h"
+#include "record/result_file.h"
 
 namespace paceline {
 

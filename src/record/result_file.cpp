@@ -10,13 +10,11 @@
 #include <system_error>
 #include <utility>
 
-#include "core/crash_report.h"
 #include "core/error.h"
 #include "core/whole_file.h"
 #include "record/case_file.h"
 #include "record/console.h"
-#include "record/described_types.h"
-#include "record/sealed_file.h"
+#include "record/descriptions.h"
 
 namespace paceline {
 
@@ -29,18 +27,6 @@ constexpr const char* folder_lost = "the folder of its cases was removed or repl
 [[noreturn]] void throw_unwritable(const fs::path& path, const std::string& why,
                                    const std::string& then) {
   throw StoppedError(fmt::format("cannot write {}: {}; {}", path.string(), why, then));
-}
-
-// Those of `found` in the order of `ids`, followed by the others.
-std::vector<std::string> ordered(const std::vector<std::string>& ids,
-                                 const std::set<std::string>& found) {
-  std::vector<std::string> all;
-  std::set<std::string> left = found;
-  for (const std::string& id : ids) {
-    if (left.erase(id) > 0) all.push_back(id);
-  }
-  all.insert(all.end(), left.begin(), left.end());
-  return all;
 }
 
 // A name beside F.h5 that no file and no folder has, as close to F.h5.<id>.damaged as possible.
@@ -124,7 +110,7 @@ void ResultFile::find_cases(const std::string& experiment) {
     cases_.insert_or_assign(id, std::move(kept));
   };
   if (fs::exists(path_)) {
-    const CrashReport report(path_.string());
+    const hdf5::CrashReport report(path_.string());
     reading(path_, [&] {
       earlier_ = hdf5::File::open(path_);
       require_schema(*earlier_);
@@ -177,7 +163,7 @@ fs::path ResultFile::case_path(const std::string& id) const {
 template <class Read>
 auto ResultFile::with_file_of(const std::string& id, const Read& read) const {
   if (!cases_.at(id).digest) {
-    const CrashReport report(path_.string());
+    const hdf5::CrashReport report(path_.string());
     return reading(path_, [&] { return read(*earlier_, earlier_summary_); });
   }
   const fs::path path = case_path(id);
@@ -274,8 +260,10 @@ std::string ResultFile::merge(const std::vector<std::string>& ids, bool complete
   order.insert(order.end(), earlier_ids_.begin(), earlier_ids_.end());
   std::set<std::string> found;
   for (const auto& [id, kept] : cases_) found.insert(id);
+  std::erase_if(order, [&](const std::string& id) { return found.erase(id) == 0; });
+  order.insert(order.end(), found.begin(), found.end());  // those outside the sweep, by name
   MergedFile merged;
-  const std::vector<fs::path> files = copy_cases(merged, ordered(order, found));
+  const std::vector<fs::path> files = copy_cases(merged, order);
   if (merged.size() > 0) {
     const hdf5::File whole =
         merged.finish(complete && lost_.empty(), with_earlier(tables, earlier_fits_));

@@ -1,5 +1,3 @@
-#include "record/text_table.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +6,7 @@
 #include <set>
 
 #include "core/text.h"
+#include "record/console.h"
 
 namespace paceline {
 

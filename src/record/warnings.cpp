@@ -1,5 +1,3 @@
-#include "record/warnings.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -7,6 +5,7 @@
 #include <ranges>
 
 #include "core/text.h"
+#include "record/case_record.h"
 
 namespace paceline {
 

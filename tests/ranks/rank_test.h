@@ -14,7 +14,6 @@
 #include "core/communicator.h"
 #include "core/device.h"
 #include "core/error.h"
-#include "core/host_floats.h"
 #include "core/world.h"
 #include "devices.h"
 #include "mpi/mpi_world.h"

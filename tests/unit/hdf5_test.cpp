@@ -1,6 +1,5 @@
 #include "core/hdf5.h"
 
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <hdf5_hl.h>
 
@@ -64,15 +63,6 @@ TEST(Hdf5, ScalesOfACopyAreThoseOfItsOwnFile) {
   EXPECT_GT(H5DSis_attached(copy.id(), scale_of_copy.id(), 1), 0);
   EXPECT_EQ(H5DSis_attached(copy.id(), scale_of_copy.id(), 0), 0);
   EXPECT_EQ(H5DSget_num_scales(copy.id(), 1), 1);
-}
-
-TEST(Hdf5, MoreAttributesThanFitAnObjectHeader) {
-  const File file = File::in_memory();
-  const Group group = file.make_group("g");
-  for (int i = 0; i < 500; ++i) {
-    group.set_attribute(fmt::format("a{}", i), std::string(200, 'x'));
-  }
-  EXPECT_EQ(group.attribute_names().size(), 500U);
 }
 
 TEST(Hdf5, ColumnsOfNumbersAndText) {

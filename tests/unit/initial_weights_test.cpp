@@ -6,7 +6,6 @@
 #include <cmath>
 #include <vector>
 
-#include "core/host_floats.h"
 #include "cpu/cpu_device.h"
 #include "model/transformer.h"
 #include "model/weights_file.h"

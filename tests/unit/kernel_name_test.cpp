@@ -1,4 +1,4 @@
-#include "measure/kernel_name.h"
+#include "core/kernel_name.h"
 
 #include <gtest/gtest.h>
 
@@ -15,6 +15,11 @@ TEST(KernelNameTest, LeavesOutNamespacesParametersAndInnerArguments) {
             "sm90_forward_kernel<ForwardTile>");
   EXPECT_EQ(short_kernel_name("ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgs)"),
             "ncclDevKernel_AllReduce_Sum_f32_RING_LL");
+}
+
+TEST(KernelNameTest, NamesThatAreMangled) {
+  EXPECT_EQ(demangled("_ZN8paceline4warmEi"), "paceline::warm(int)");
+  EXPECT_EQ(demangled("nvjet_sm90_hss_128x256_64x4"), "nvjet_sm90_hss_128x256_64x4");
 }
 
 TEST(KernelNameTest, TruncatesLongNames) {

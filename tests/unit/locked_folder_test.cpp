@@ -1,5 +1,3 @@
-#include "record/locked_folder.h"
-
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/file.h>
@@ -18,6 +16,7 @@
 #include "core/error.h"
 #include "core/non_copyable.h"
 #include "core/whole_file.h"
+#include "record/result_file.h"
 #include "temp_folder.h"
 
 // If set, runs once between open() and flock() of a lock file.

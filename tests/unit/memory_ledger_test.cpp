@@ -159,14 +159,5 @@ TEST_F(MemoryLedgerTest, RefusesRepeatedAddressesAndUnknownReleases) {
   EXPECT_THROW(give(1), InternalError);
 }
 
-TEST(MemoryKindName, OfEveryKind) {
-  EXPECT_EQ(name_of(MemoryKind::parameter), "parameter");
-  EXPECT_EQ(name_of(MemoryKind::gradient), "gradient");
-  EXPECT_EQ(name_of(MemoryKind::optimizer_state), "optimizer_state");
-  EXPECT_EQ(name_of(MemoryKind::activation), "activation");
-  EXPECT_EQ(name_of(MemoryKind::communication), "communication");
-  EXPECT_EQ(name_of(MemoryKind::workspace), "workspace");
-}
-
 }  // namespace
 }  // namespace paceline

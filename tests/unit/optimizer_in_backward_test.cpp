@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/host_floats.h"
 #include "core/random.h"
 #include "cpu/cpu_device.h"
 #include "parallel/parallel_strategy.h"

@@ -6,7 +6,6 @@
 #include <fstream>
 
 #include "core/whole_file.h"
-#include "record/sealed_file.h"
 #include "result_files.h"
 
 namespace paceline {

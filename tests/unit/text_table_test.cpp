@@ -1,8 +1,8 @@
-#include "record/text_table.h"
-
 #include <gtest/gtest.h>
 
 #include <sstream>
+
+#include "record/console.h"
 
 namespace paceline {
 namespace {

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/host_floats.h"
 #include "cpu/cpu_device.h"
 #include "experiments/training/step_runner.h"
 #include "tests/unit/constants.h"

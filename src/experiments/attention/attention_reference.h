@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/matrix.h"
 #include "core/ops.h"
+#include "core/tensor.h"
 
 namespace paceline {
 

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <utility>
 
-#include "core/host_floats.h"
 #include "harness/case_run.h"
 
 namespace paceline {

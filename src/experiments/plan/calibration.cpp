@@ -6,7 +6,7 @@
 #include <cmath>
 #include <set>
 
-#include "core/ring.h"
+#include "core/communicator.h"
 
 namespace paceline {
 

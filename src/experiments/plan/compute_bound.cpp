@@ -2,7 +2,7 @@
 
 #include <limits>
 
-#include "core/ring.h"
+#include "core/communicator.h"
 
 namespace paceline {
 

@@ -8,8 +8,8 @@
 #include <limits>
 #include <memory>
 
+#include "core/enum_names.h"
 #include "core/screen.h"
-#include "core/similar_name.h"
 #include "experiments/plan/calibration.h"
 #include "experiments/plan/plan_report.h"
 #include "experiments/plan/questions.h"

@@ -8,8 +8,8 @@
 #include <functional>
 #include <limits>
 
+#include "core/communicator.h"
 #include "core/error.h"
-#include "core/ring.h"
 #include "core/units.h"
 #include "experiments/plan/calibration.h"
 #include "experiments/plan/device_memory.h"

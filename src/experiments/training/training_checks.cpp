@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/utf8.h"
+#include "core/text.h"
 #include "core/whole_file.h"
 #include "experiments/training/sweep_tables.h"
 #include "experiments/training/training.h"

@@ -7,7 +7,6 @@
 #include <memory>
 
 #include "core/fnv1a.h"
-#include "core/host_floats.h"
 #include "core/random.h"
 #include "experiments/training/training_comparison.h"
 #include "experiments/training/training_run.h"

@@ -1,6 +1,6 @@
 // CPU quotas, read from /proc and /sys trees that the test creates.
 
-#include "core/usable_cores.h"
+#include "core/host.h"
 
 #include <gtest/gtest.h>
 #include <sched.h>

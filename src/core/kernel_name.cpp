@@ -1,6 +1,10 @@
-#include "measure/kernel_name.h"
+#include "core/kernel_name.h"
+
+#include <cxxabi.h>
 
 #include <array>
+#include <cstdlib>
+#include <memory>
 #include <string_view>
 
 namespace paceline {
@@ -29,6 +33,13 @@ std::string without_inner_arguments(const std::string& name) {
 }
 
 }  // namespace
+
+std::string demangled(const std::string& name) {
+  int status = 0;
+  const std::unique_ptr<char, decltype(&std::free)> text(
+      abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), &std::free);
+  return status == 0 ? text.get() : name;
+}
 
 std::string short_kernel_name(const std::string& name) {
   constexpr std::size_t most = 80;

@@ -1,4 +1,4 @@
-#include "core/event_profiler.h"
+#include "core/profiler.h"
 
 #include <gtest/gtest.h>
 
