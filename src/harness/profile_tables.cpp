@@ -8,7 +8,6 @@
 #include <string_view>
 #include <utility>
 
-#include "measure/kernel_name.h"
 #include "measure/profile.h"
 #include "measure/statistics.h"
 

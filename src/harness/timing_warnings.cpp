@@ -7,9 +7,8 @@
 #include "core/blas_kernels.h"
 #include "core/units.h"
 #include "core/usable_cores.h"
-#include "measure/modes.h"
 #include "measure/statistics.h"
-#include "measure/trend.h"
+#include "measure/time_series.h"
 
 namespace paceline {
 

@@ -7,9 +7,6 @@
 #include <tuple>
 #include <utility>
 
-#include "measure/intervals.h"
-#include "measure/kernel_name.h"
-
 namespace paceline {
 
 namespace {

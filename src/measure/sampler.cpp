@@ -10,7 +10,7 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "measure/statistics.h"
-#include "measure/trend.h"
+#include "measure/time_series.h"
 
 namespace paceline {
 

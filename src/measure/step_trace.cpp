@@ -1,12 +1,13 @@
 #include "measure/step_trace.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <map>
 #include <optional>
-
-#include "measure/intervals.h"
+#include <string_view>
+#include <utility>
 
 namespace paceline {
 
@@ -23,6 +24,27 @@ std::optional<int> step_at(double time, const std::vector<HostInterval>& before,
   const auto step = after - 1;
   if (time > step->end) return std::nullopt;
   return static_cast<int>(step - steps.begin());
+}
+
+void remove_all(std::string& text, std::string_view part) {
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at)) {
+    text.erase(at, part.size());
+  }
+}
+
+// "a<b<c>, d>(e)" -> "a<b, d>".
+std::string without_inner_arguments(const std::string& name) {
+  std::string kept;
+  int depth = 0;
+  for (const char c : name) {
+    if (depth == 0 && c == '(') break;
+    if (c == '>') --depth;
+    if (c == '>' && depth == 0 && kept.back() == ' ') kept.pop_back();  // "a<b<c> >"
+    const bool is_bracket = c == '<' || c == '>';
+    if (is_bracket ? depth == 0 : depth <= 1) kept += c;
+    if (c == '<') ++depth;
+  }
+  return kept;
 }
 
 }  // namespace
@@ -92,6 +114,51 @@ double communication_overlap(const std::vector<StepTrace>& ranks) {
     }
   }
   return total > 0 ? hidden / total : std::numeric_limits<double>::quiet_NaN();
+}
+
+std::vector<Interval> union_of(std::vector<Interval> intervals) {
+  std::sort(intervals.begin(), intervals.end(),
+            [](const Interval& a, const Interval& b) { return a.begin < b.begin; });
+  std::vector<Interval> disjoint;
+  for (const Interval& interval : intervals) {
+    if (disjoint.empty() || interval.begin > disjoint.back().end) {
+      disjoint.push_back(interval);
+    } else {
+      disjoint.back().end = std::max(disjoint.back().end, interval.end);
+    }
+  }
+  return disjoint;
+}
+
+double length_of(const std::vector<Interval>& intervals) {
+  double length = 0;
+  for (const Interval& interval : intervals) length += interval.end - interval.begin;
+  return length;
+}
+
+double covered_length(const std::vector<Interval>& intervals, const std::vector<Interval>& by) {
+  const std::vector<Interval> cover = union_of(by);
+  double covered = 0;
+  for (const Interval& interval : intervals) {
+    auto next = std::partition_point(cover.begin(), cover.end(), [&](const Interval& part) {
+      return part.end <= interval.begin;
+    });
+    for (; next != cover.end() && next->begin < interval.end; ++next) {
+      covered += std::min(next->end, interval.end) - std::max(next->begin, interval.begin);
+    }
+  }
+  return covered;
+}
+
+std::string short_kernel_name(const std::string& name) {
+  constexpr std::size_t most = 80;
+  std::string text = name;
+  constexpr std::array<std::string_view, 5> left_out = {
+      "(anonymous namespace)::", "paceline::", "hopper::", "cutlass::", "void "};
+  for (const std::string_view part : left_out) remove_all(text, part);
+  text = without_inner_arguments(text);
+  if (text.size() > most) text = text.substr(0, most - 3) + "...";
+  return text;
 }
 
 }  // namespace paceline

@@ -1,4 +1,4 @@
-#include "measure/intervals.h"
+#include "measure/step_trace.h"
 
 #include <gtest/gtest.h>
 
@@ -26,6 +26,23 @@ TEST(IntervalsTest, LengthCoveredByOtherIntervals) {
   EXPECT_EQ(covered_length({{3, 8.5}, {2, 3}}, cover), 2 + 0.5 + 1);
   EXPECT_EQ(covered_length({{5, 8}, {9, 20}, {-3, 0}}, cover), 0);
   EXPECT_EQ(covered_length({{0, 10}}, {}), 0);
+}
+
+TEST(KernelNameTest, LeavesOutNamespacesParametersAndInnerArguments) {
+  EXPECT_EQ(short_kernel_name("void paceline::(anonymous namespace)::rms_norm_kernel<float, 4>"
+                              "(float*, int)"),
+            "rms_norm_kernel<float, 4>");
+  EXPECT_EQ(short_kernel_name("void cutlass::Kernel<Gemm<Tile<128, 64>, float>, 3>(Params)"),
+            "Kernel<Gemm, 3>");
+  EXPECT_EQ(short_kernel_name("void sm90_forward_kernel<ForwardTile<64, 128> >(Params)"),
+            "sm90_forward_kernel<ForwardTile>");
+  EXPECT_EQ(short_kernel_name("ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgs)"),
+            "ncclDevKernel_AllReduce_Sum_f32_RING_LL");
+}
+
+TEST(KernelNameTest, TruncatesLongNames) {
+  const std::string name = short_kernel_name(std::string(100, 'k'));
+  EXPECT_EQ(name, std::string(77, 'k') + "...");
 }
 
 }  // namespace
