@@ -8,7 +8,7 @@
 
 #include "core/error.h"
 #include "core/non_copyable.h"
-#include "harness/prediction.h"
+#include "harness/case_run.h"
 #include "measure/case.h"
 #include "measure/factors.h"
 #include "measure/progress.h"
