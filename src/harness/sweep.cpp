@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <memory>
@@ -12,7 +13,6 @@
 
 #include "core/screen.h"
 #include "core/units.h"
-#include "harness/dry_run.h"
 #include "harness/launch.h"
 #include "harness/stop_signal.h"
 #include "harness/sweep_results.h"
@@ -45,6 +45,49 @@ std::string headline(const CaseRecord& record) {
 }
 
 constexpr std::string_view same_files = "give every rank the same program and the same files";
+
+// --dry-run --json.
+void print_predictions_as_json(const Experiment& experiment) {
+  const std::vector<Case>& cases = experiment.cases();
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    Row row{{"case", cases[i].id(experiment.naming_factors())}};
+    for (const auto& [name, value] : cases[i].factors()) row.push_back({name, value});
+    const Prediction p = experiment.predict(i);
+    row.insert(row.end(), {{"predicted_flops", p.flops},
+                           {"predicted_bytes", p.bytes},
+                           {"predicted_peak_bytes", p.memory_bytes},
+                           {"reason", experiment.cannot_run(i)}});
+    write_out("{}\n", json_line(row));
+  }
+}
+
+// --dry-run: every case with its predicted cost, and why it cannot run here.
+void print_predictions(const Experiment& experiment) {
+  const std::vector<Case>& cases = experiment.cases();
+  double flush = 0;
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    flush = std::max(flush, experiment.predict(i).flush_bytes);
+  }
+  write_out("{} case{} of '{}'; per rank and repetition{}:\n", cases.size(),
+            cases.size() == 1 ? "" : "s", experiment.name(),
+            flush == 0 ? "" : fmt::format(", without {} to flush the cache", bytes_text(flush)));
+  std::vector<std::string> names = experiment.naming_factors();
+  std::erase_if(names, [&](const std::string& name) {
+    return std::none_of(cases.begin(), cases.end(), [&](const Case& c) { return c.has(name); });
+  });
+  write_out("{:>10} {:>12} {:>12}  case ({})\n", "FLOPs", "least bytes", "peak memory",
+            fmt::join(names, " "));
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const Prediction p = experiment.predict(i);
+    std::vector<std::string> values;
+    for (const std::string& name : names) {
+      values.push_back(cases[i].has(name) ? to_text(cases[i].at(name)) : "-");
+    }
+    const std::string why = experiment.cannot_run(i);
+    write_out("{:>10} {:>12} {:>12}  {}{}{}\n", count_text(p.flops), bytes_text(p.bytes),
+              bytes_text(p.memory_bytes), fmt::join(values, " "), why.empty() ? "" : "  ", why);
+  }
+}
 
 // The cases of an experiment, one after the other. Every method is collective.
 class Sweep {
@@ -171,7 +214,9 @@ ExitCode run_sweep(Experiment& experiment, World& world, RunInfo run, const RunO
   });
   require_same(world, "number of cases", std::to_string(count), same_files);
   if (options.dry_run) {
-    if (world.rank() == 0) print_dry_run(experiment, options.json);
+    if (world.rank() == 0) {
+      options.json ? print_predictions_as_json(experiment) : print_predictions(experiment);
+    }
     return ExitCode::done;
   }
   Sweep sweep(experiment, world, std::move(run), options);
