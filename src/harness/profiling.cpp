@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "core/profiler.h"
+#include "harness/early_end.h"
 #include "harness/gather.h"
 #include "harness/profile_tables.h"
-#include "harness/stop_signal.h"
 #include "measure/profile.h"
 
 namespace paceline {

@@ -13,8 +13,8 @@
 
 #include "core/screen.h"
 #include "core/units.h"
+#include "harness/early_end.h"
 #include "harness/launch.h"
-#include "harness/stop_signal.h"
 #include "harness/sweep_results.h"
 #include "measure/statistics.h"
 
@@ -100,9 +100,8 @@ class Sweep {
                   predicted_work(experiment)),
         options_(options) {
     for (const Case& c : experiment.cases()) ids_.push_back(c.id(experiment.naming_factors()));
-    collectively(world, [&] {
-      if (is_root()) results_ = std::make_unique<SweepResults>(experiment, options, std::move(run));
-    });
+    on_root(
+        [&] { results_ = std::make_unique<SweepResults>(experiment, options, std::move(run)); });
   }
 
   // Measures what the result file does not have yet, until a signal asks for an early stop.
@@ -123,26 +122,33 @@ class Sweep {
   // Merges the result file. Returns the exit code; throws StoppedError after an early stop.
   [[nodiscard]] ExitCode finish() {
     std::string path;
-    collectively(world_, [&] {
-      if (is_root()) path = results_->finish(ids_, !stopped_);
-    });
+    on_root([&] { path = results_->finish(ids_, !stopped_); });
     if (stopped_) {
       const std::string where =
           path.empty() ? "no case was finished"
                        : "finished cases are in " + path + "; --resume continues from it";
       throw StoppedError(fmt::format("{}; {}", *stopped_, where));
     }
-    report_failures();
-    return worst_;
+    if (failures_.empty()) return ExitCode::done;
+    const std::string others =
+        failures_.size() == 1 ? "" : fmt::format(" (and {} more)", failures_.size() - 1);
+    if (is_root()) write_to(stderr, "paceline: {}{}\n", failures_.front(), others);
+    return ExitCode::mismatch;
   }
 
  private:
   [[nodiscard]] bool is_root() const { return world_.rank() == 0; }
+  // Runs work() on rank 0. Its error is thrown on every rank.
+  void on_root(const std::function<void()>& work) {
+    collectively(world_, [&] {
+      if (is_root()) work();
+    });
+  }
 
   // Whether the result file has the case.
   [[nodiscard]] bool is_done(std::size_t i) {
     bool kept = false;
-    collectively(world_, [&] { kept = is_root() && results_->keep(i, ids_[i]); });
+    on_root([&] { kept = results_->keep(i, ids_[i]); });
     return !world_.broadcast(kept ? "kept" : "", 0).empty();
   }
 
@@ -158,7 +164,6 @@ class Sweep {
     if (stopped_) return;
     record.id = ids_[i];
     if (record.status >= Status::diverged) {
-      worst_ = ExitCode::mismatch;
       failures_.push_back(
           fmt::format("'{}': {}: {}", names_[i], name_of(record.status), record.reason));
     }
@@ -166,21 +171,8 @@ class Sweep {
     if (options_.json) progress_.clear();
     // If the file cannot be written, the run ends without a merge: finished cases keep their own
     // files.
-    collectively(world_, [&] {
-      if (is_root()) results_->add(i, record);
-    });
-    stopping_early([&] {
-      collectively(world_, [&] {
-        if (is_root()) experiment_.after_saved();
-      });
-    });
-  }
-
-  void report_failures() const {
-    if (!is_root() || failures_.empty()) return;
-    const std::string others =
-        failures_.size() == 1 ? "" : fmt::format(" (and {} more)", failures_.size() - 1);
-    write_to(stderr, "paceline: {}{}\n", failures_.front(), others);
+    on_root([&] { results_->add(i, record); });
+    stopping_early([&] { on_root([&] { experiment_.after_saved(); }); });
   }
 
   // Runs work(). A StoppedError ends the sweep early; other errors are thrown.
@@ -200,9 +192,8 @@ class Sweep {
   Progress progress_;
   const RunOptions& options_;
   std::unique_ptr<SweepResults> results_;  // rank 0's
-  ExitCode worst_ = ExitCode::done;
-  std::vector<std::string> failures_;   // of cases that diverged or failed a check
-  std::optional<std::string> stopped_;  // why the sweep ends early
+  std::vector<std::string> failures_;      // of cases that diverged or failed a check
+  std::optional<std::string> stopped_;     // why the sweep ends early
 };
 
 }  // namespace
