@@ -75,6 +75,12 @@ class CaseRun : NonCopyable {
                                       const SamplerConfig& sampling, const Prediction& predicted,
                                       Progress& progress);
 
+// --profile. Collective, called after a case was measured: profiles `steps` more repetitions, then
+// times as many without the profiler. Adds tables and summary columns on rank 0. Throws
+// StoppedError on every rank after a stop signal.
+void add_profile(CaseRecord& record, World& world, Device& device, CaseRun& run, int steps,
+                 Progress& progress);
+
 // Collective: the record of a case that is skipped, if a rank has a reason to skip it.
 [[nodiscard]] std::optional<CaseRecord> skipped_case(World& world, const std::string& reason);
 

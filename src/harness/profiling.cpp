@@ -1,4 +1,4 @@
-#include "harness/profiling.h"
+// add_profile() of case_run.h: repetitions of a case under the device's profiler.
 
 #include <fmt/format.h>
 
@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/profiler.h"
+#include "harness/case_run.h"
 #include "harness/early_end.h"
 #include "harness/gather.h"
 #include "harness/profile_tables.h"

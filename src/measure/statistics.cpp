@@ -85,10 +85,6 @@ Summary summarize(std::span<const double> values) {
   return s;
 }
 
-double relative_half_width(const Summary& summary) {
-  return (summary.ci_high - summary.ci_low) / 2 / summary.median;
-}
-
 std::vector<double> max_over_ranks(const RankSamples& samples) {
   if (samples.empty()) return {};
   std::vector<double> most = samples.front();

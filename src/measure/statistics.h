@@ -43,9 +43,6 @@ inline constexpr std::array<std::pair<std::string_view, double Summary::*>, 8> s
 // Every member is NaN if there are no values or any value is NaN.
 [[nodiscard]] Summary summarize(std::span<const double> values);
 
-// Half the interval's width over the median; NaN if there is no interval.
-[[nodiscard]] double relative_half_width(const Summary& summary);
-
 // The maximum over ranks of each repetition. Throws InternalError if ranks have different counts.
 [[nodiscard]] std::vector<double> max_over_ranks(const RankSamples& samples);
 

@@ -98,15 +98,6 @@ TEST(Summary, P95IsTheNearestRank) {
   EXPECT_EQ(summarize(ranks(100)).p95, 95);
 }
 
-TEST(RelativeHalfWidth, OfTheMedian) {
-  Summary s;
-  s.median = 10;
-  s.ci_low = 9;
-  s.ci_high = 12;
-  EXPECT_DOUBLE_EQ(relative_half_width(s), 0.15);
-  EXPECT_TRUE(std::isnan(relative_half_width(summarize(ranks(5)))));
-}
-
 TEST(MaxOverRanks, OfEachRepetition) {
   EXPECT_EQ(max_over_ranks({{1, 5, 3}, {2, 4, 3}}), (std::vector<double>{2, 5, 3}));
   EXPECT_EQ(max_over_ranks({}), std::vector<double>{});
