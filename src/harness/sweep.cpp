@@ -1,4 +1,4 @@
-#include "harness/sweep.h"
+// run_sweep() of experiment.h.
 
 #include <fmt/format.h>
 
@@ -14,6 +14,7 @@
 #include "core/screen.h"
 #include "core/units.h"
 #include "harness/early_end.h"
+#include "harness/experiment.h"
 #include "harness/launch.h"
 #include "harness/sweep_results.h"
 #include "measure/statistics.h"

@@ -2,7 +2,7 @@
 
 #include "experiments/training/training.h"
 #include "harness/command.h"
-#include "harness/sweep.h"
+#include "harness/experiment.h"
 
 namespace paceline {
 
