@@ -11,7 +11,6 @@
 #include "devices.h"
 #include "harness/early_end.h"
 #include "harness/launch.h"
-#include "harness/lone_world.h"
 #include "mpi/mpi_world.h"
 #include "record/environment.h"
 #include "registry.h"
