@@ -13,7 +13,6 @@
 #include "harness/early_end.h"
 #include "harness/gather.h"
 #include "harness/profile_tables.h"
-#include "harness/timing_warnings.h"
 
 namespace paceline {
 

@@ -49,4 +49,9 @@ class Conditions : NonCopyable {
   RankLoad load_;  // counted before the case
 };
 
+// The rules that flag a case's times as doubtful (docs/measuring.md). For a record that already has
+// its samples and conditions; on rank 0.
+[[nodiscard]] std::vector<Warning> timing_warnings(const CaseRecord& record, const World& world,
+                                                   const DeviceInfo& device);
+
 }  // namespace paceline

@@ -7,7 +7,6 @@
 #include <sstream>
 
 #include "core/similar_name.h"
-#include "harness/option_file.h"
 
 namespace paceline {
 

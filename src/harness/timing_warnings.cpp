@@ -1,4 +1,4 @@
-#include "harness/timing_warnings.h"
+// timing_warnings() of conditions.h.
 
 #include <fmt/format.h>
 
@@ -8,6 +8,7 @@
 #include "core/blas_kernels.h"
 #include "core/units.h"
 #include "core/usable_cores.h"
+#include "harness/conditions.h"
 #include "measure/statistics.h"
 #include "measure/time_series.h"
 
