@@ -129,9 +129,9 @@ SweepResults::SweepResults(const Experiment& experiment, const RunOptions& optio
 
 bool SweepResults::keep(std::size_t index, const std::string& id) {
   if (!file_.has(id)) return false;
-  const auto [row, tables] = file_.read(id);
-  naming(file_.path(), [&] { show(index, row, tables); });
-  warn_of_changed_inputs(index, row);
+  const std::pair<Row, std::vector<Table>> kept = file_.read(id);
+  naming(file_.path(), [&] { show(index, kept.first, kept.second); });
+  warn_of_changed_inputs(index, kept.first);
   return true;
 }
 
