@@ -27,7 +27,7 @@ def of_row(results: Results, row: int) -> dict[str, float]:
 
 
 def of_samples(samples: Samples, names: Sequence[str]) -> dict[str, float]:
-    """The parts as paceline computes them since schema version 2 (src/measure/headline_parts.h):
+    """The parts as paceline computes them since schema version 2 (src/measure/statistics.h):
     those of the repetition with the median step (mean of the two middle ones), on its slowest
     rank."""
     steps = samples.measured.get("step")

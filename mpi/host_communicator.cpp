@@ -61,7 +61,14 @@ class HostCommunicator final : public Communicator {
  public:
   // Collective over `group`. The communicator has an MPI communicator of its own, so that its
   // messages match no others.
-  HostCommunicator(MPI_Comm group, Watchdog& watchdog, Device& device, Stream& stream);
+  HostCommunicator(MPI_Comm group, Watchdog& watchdog, Device& device, Stream& stream)
+      : watchdog_(watchdog), device_(device), stream_(stream) {
+    const WatchdogScope watchdog_scope(watchdog, "making a host communicator", WaitFor::ranks);
+    MPI_CHECK(MPI_Comm_dup(group, &comm_));
+    MPI_CHECK(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN));
+    MPI_CHECK(MPI_Comm_rank(comm_, &rank_));
+    MPI_CHECK(MPI_Comm_size(comm_, &size_));
+  }
   // Waits for an event, not for the stream: an error is left to the next synchronize() of the
   // stream.
   ~HostCommunicator() override {
@@ -84,13 +91,88 @@ class HostCommunicator final : public Communicator {
     return nullptr;  // MPI needs no registration
   }
 
-  void all_reduce(Tensor recv, Tensor send, ReduceOp op) override;
-  void reduce_scatter(Tensor recv, Tensor send, ReduceOp op) override;
-  void all_gather(Tensor recv, Tensor send) override;
-  void broadcast(Tensor data, int root) override;
-  void reduce(Tensor recv, Tensor send, ReduceOp op, int root) override;
-  void all_to_all(Tensor recv, Tensor send) override;
-  void send_recv(Tensor recv, int source, Tensor send, int destination) override;
+  void all_reduce(Tensor recv, Tensor send, ReduceOp op) override {
+    enqueue(all_reduce_form, recv, send, [=, this](const Plan& p) {
+      for (const Piece& piece : pieces_of(recv)) {
+        const Tensor to = piece.of(recv);
+        MPI_CHECK(MPI_Allreduce(p.in_place ? MPI_IN_PLACE : piece.of(send).data, to.data,
+                                piece.count, p.type, ops_.of(op, recv.dtype), comm_));
+        finish(op, to);
+      }
+    });
+  }
+  // Pairwise exchange: each rank receives its part from one rank after the other and adds it up.
+  // Open MPI 4.1 would reduce everything on rank 0.
+  void reduce_scatter(Tensor recv, Tensor send, ReduceOp op) override {
+    enqueue(reduce_scatter_form, recv, send, [=, this](const Plan& p) {
+      const auto part = [&](int rank) { return send.slice(rank * p.count, {p.count}); };
+      if (!p.in_place) std::memcpy(recv.data, part(rank_).data, recv.bytes());
+      for (int distance = 1; distance < size_; ++distance) {
+        const int to = (rank_ + distance) % size_;
+        const int from = (rank_ + size_ - distance) % size_;
+        for (const Piece& piece : pieces_of(recv)) {
+          MPI_CHECK(MPI_Sendrecv(piece.of(part(to)).data, piece.count, p.type, to, tag,
+                                 received_.data(), piece.count, p.type, from, tag, comm_,
+                                 MPI_STATUS_IGNORE));
+          MPI_CHECK(MPI_Reduce_local(received_.data(), piece.of(recv).data, piece.count, p.type,
+                                     ops_.of(op, recv.dtype)));
+        }
+      }
+      finish(op, recv);
+    });
+  }
+  void all_gather(Tensor recv, Tensor send) override {
+    check_count(all_gather_form, recv);
+    enqueue(all_gather_form, recv, send, [=, this](const Plan& p) {
+      const void* from = p.in_place ? MPI_IN_PLACE : send.data;
+      const auto count = static_cast<int>(p.count);
+      MPI_CHECK(MPI_Allgather(from, count, p.type, recv.data, count, p.type, comm_));
+    });
+  }
+  void broadcast(Tensor data, int root) override {
+    check_rank(broadcast_form, root, size_);
+    enqueue(broadcast_form, data, data, [=, this](const Plan& p) {
+      for (const Piece& piece : pieces_of(data)) {
+        MPI_CHECK(MPI_Bcast(piece.of(data).data, piece.count, p.type, root, comm_));
+      }
+    });
+  }
+  void reduce(Tensor recv, Tensor send, ReduceOp op, int root) override {
+    check_rank(reduce_form, root, size_);
+    const bool has_result = rank_ == root;
+    const Tensor& checked = !has_result && recv.empty() ? send : recv;
+    enqueue(reduce_form, checked, send, [=, this](const Plan& p) {
+      for (const Piece& piece : pieces_of(send)) {
+        const void* from = p.in_place && has_result ? MPI_IN_PLACE : piece.of(send).data;
+        void* to = has_result ? piece.of(recv).data : nullptr;
+        MPI_CHECK(MPI_Reduce(from, to, piece.count, p.type, ops_.of(op, send.dtype), root, comm_));
+        if (has_result) finish(op, piece.of(recv));
+      }
+    });
+  }
+  void all_to_all(Tensor recv, Tensor send) override {
+    check_count(all_to_all_form, recv);
+    enqueue(all_to_all_form, recv, send, [=, this](const Plan& p) {
+      const void* from = p.in_place ? MPI_IN_PLACE : send.data;
+      const auto count = static_cast<int>(p.count);
+      MPI_CHECK(MPI_Alltoall(from, count, p.type, recv.data, count, p.type, comm_));
+    });
+  }
+  void send_recv(Tensor recv, int source, Tensor send, int destination) override {
+    check_rank(send_recv_form, source, size_);
+    check_rank(send_recv_form, destination, size_);
+    check_count(send_recv_form, recv);
+    enqueue(send_recv_form, recv, send, [=, this](const Plan& p) {
+      const auto count = static_cast<int>(p.count);
+      if (p.in_place) {
+        MPI_CHECK(MPI_Sendrecv_replace(recv.data, count, p.type, destination, tag, source, tag,
+                                       comm_, MPI_STATUS_IGNORE));
+        return;
+      }
+      MPI_CHECK(MPI_Sendrecv(send.data, count, p.type, destination, tag, recv.data, count, p.type,
+                             source, tag, comm_, MPI_STATUS_IGNORE));
+    });
+  }
 
  private:
   // Checks the tensors, then runs call(plan) on the stream's thread, in a WatchdogScope.
@@ -117,105 +199,6 @@ class HostCommunicator final : public Communicator {
   int rank_ = 0;
   int size_ = 1;
 };
-
-HostCommunicator::HostCommunicator(MPI_Comm group, Watchdog& watchdog, Device& device,
-                                   Stream& stream)
-    : watchdog_(watchdog), device_(device), stream_(stream) {
-  const WatchdogScope watchdog_scope(watchdog, "making a host communicator", WaitFor::ranks);
-  MPI_CHECK(MPI_Comm_dup(group, &comm_));
-  MPI_CHECK(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN));
-  MPI_CHECK(MPI_Comm_rank(comm_, &rank_));
-  MPI_CHECK(MPI_Comm_size(comm_, &size_));
-}
-
-void HostCommunicator::all_reduce(Tensor recv, Tensor send, ReduceOp op) {
-  enqueue(all_reduce_form, recv, send, [=, this](const Plan& p) {
-    for (const Piece& piece : pieces_of(recv)) {
-      const Tensor to = piece.of(recv);
-      MPI_CHECK(MPI_Allreduce(p.in_place ? MPI_IN_PLACE : piece.of(send).data, to.data, piece.count,
-                              p.type, ops_.of(op, recv.dtype), comm_));
-      finish(op, to);
-    }
-  });
-}
-
-// Pairwise exchange: each rank receives its part from one rank after the other and adds it up. Open
-// MPI 4.1 would reduce everything on rank 0.
-void HostCommunicator::reduce_scatter(Tensor recv, Tensor send, ReduceOp op) {
-  enqueue(reduce_scatter_form, recv, send, [=, this](const Plan& p) {
-    const auto part = [&](int rank) { return send.slice(rank * p.count, {p.count}); };
-    if (!p.in_place) std::memcpy(recv.data, part(rank_).data, recv.bytes());
-    for (int distance = 1; distance < size_; ++distance) {
-      const int to = (rank_ + distance) % size_;
-      const int from = (rank_ + size_ - distance) % size_;
-      for (const Piece& piece : pieces_of(recv)) {
-        MPI_CHECK(MPI_Sendrecv(piece.of(part(to)).data, piece.count, p.type, to, tag,
-                               received_.data(), piece.count, p.type, from, tag, comm_,
-                               MPI_STATUS_IGNORE));
-        MPI_CHECK(MPI_Reduce_local(received_.data(), piece.of(recv).data, piece.count, p.type,
-                                   ops_.of(op, recv.dtype)));
-      }
-    }
-    finish(op, recv);
-  });
-}
-
-void HostCommunicator::all_gather(Tensor recv, Tensor send) {
-  check_count(all_gather_form, recv);
-  enqueue(all_gather_form, recv, send, [=, this](const Plan& p) {
-    const void* from = p.in_place ? MPI_IN_PLACE : send.data;
-    const auto count = static_cast<int>(p.count);
-    MPI_CHECK(MPI_Allgather(from, count, p.type, recv.data, count, p.type, comm_));
-  });
-}
-
-void HostCommunicator::broadcast(Tensor data, int root) {
-  check_rank(broadcast_form, root, size_);
-  enqueue(broadcast_form, data, data, [=, this](const Plan& p) {
-    for (const Piece& piece : pieces_of(data)) {
-      MPI_CHECK(MPI_Bcast(piece.of(data).data, piece.count, p.type, root, comm_));
-    }
-  });
-}
-
-void HostCommunicator::reduce(Tensor recv, Tensor send, ReduceOp op, int root) {
-  check_rank(reduce_form, root, size_);
-  const bool has_result = rank_ == root;
-  const Tensor& checked = !has_result && recv.empty() ? send : recv;
-  enqueue(reduce_form, checked, send, [=, this](const Plan& p) {
-    for (const Piece& piece : pieces_of(send)) {
-      const void* from = p.in_place && has_result ? MPI_IN_PLACE : piece.of(send).data;
-      void* to = has_result ? piece.of(recv).data : nullptr;
-      MPI_CHECK(MPI_Reduce(from, to, piece.count, p.type, ops_.of(op, send.dtype), root, comm_));
-      if (has_result) finish(op, piece.of(recv));
-    }
-  });
-}
-
-void HostCommunicator::all_to_all(Tensor recv, Tensor send) {
-  check_count(all_to_all_form, recv);
-  enqueue(all_to_all_form, recv, send, [=, this](const Plan& p) {
-    const void* from = p.in_place ? MPI_IN_PLACE : send.data;
-    const auto count = static_cast<int>(p.count);
-    MPI_CHECK(MPI_Alltoall(from, count, p.type, recv.data, count, p.type, comm_));
-  });
-}
-
-void HostCommunicator::send_recv(Tensor recv, int source, Tensor send, int destination) {
-  check_rank(send_recv_form, source, size_);
-  check_rank(send_recv_form, destination, size_);
-  check_count(send_recv_form, recv);
-  enqueue(send_recv_form, recv, send, [=, this](const Plan& p) {
-    const auto count = static_cast<int>(p.count);
-    if (p.in_place) {
-      MPI_CHECK(MPI_Sendrecv_replace(recv.data, count, p.type, destination, tag, source, tag, comm_,
-                                     MPI_STATUS_IGNORE));
-      return;
-    }
-    MPI_CHECK(MPI_Sendrecv(send.data, count, p.type, destination, tag, recv.data, count, p.type,
-                           source, tag, comm_, MPI_STATUS_IGNORE));
-  });
-}
 
 }  // namespace
 

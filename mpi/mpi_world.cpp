@@ -106,7 +106,20 @@ struct Launch {
 class MpiWorld final : public World {
  public:
   // Collective over the ranks of `control`. Takes ownership of it.
-  MpiWorld(std::shared_ptr<Launch> launch, MPI_Comm control);
+  MpiWorld(std::shared_ptr<Launch> launch, MPI_Comm control)
+      : launch_(std::move(launch)), control_(control) {
+    const WatchdogScope watchdog_scope(watchdog(), "finding the ranks of each node",
+                                       WaitFor::ranks);
+    MPI_CHECK(MPI_Comm_set_errhandler(control_, MPI_ERRORS_RETURN));
+    MPI_CHECK(MPI_Comm_rank(control_, &rank_));
+    MPI_CHECK(MPI_Comm_size(control_, &size_));
+    MPI_Comm node = MPI_COMM_NULL;
+    MPI_CHECK(MPI_Comm_split_type(control_, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &node));
+    MPI_CHECK(MPI_Comm_rank(node, &local_rank_));
+    MPI_CHECK(MPI_Comm_size(node, &local_size_));
+    usable_cores_ = count_usable_cores(node);
+    MPI_CHECK(MPI_Comm_free(&node));
+  }
   ~MpiWorld() override { MPI_Comm_free(&control_); }
 
   [[nodiscard]] int rank() const override { return rank_; }
@@ -117,15 +130,80 @@ class MpiWorld final : public World {
   [[nodiscard]] std::string host() const override { return node_name(); }
   [[nodiscard]] std::string library() const override { return mpi_library(); }
 
-  void barrier() override;
-  [[nodiscard]] Status agree(Status mine) override;
-  [[nodiscard]] double max(double mine) override;
-  [[nodiscard]] std::vector<std::string> gather(const std::string& mine) override;
-  [[nodiscard]] std::string broadcast(const std::string& mine, int root) override;
-  void wait_idle() override;
-  [[nodiscard]] std::unique_ptr<World> split(int color, int key) override;
+  void barrier() override {
+    const WatchdogScope watchdog_scope(watchdog(), "a barrier", WaitFor::ranks);
+    MPI_CHECK(MPI_Barrier(control_));
+  }
+  [[nodiscard]] Status agree(Status mine) override {
+    const WatchdogScope watchdog_scope(watchdog(), "the ranks' agreement", WaitFor::ranks);
+    int worst = static_cast<int>(mine);
+    MPI_CHECK(MPI_Allreduce(MPI_IN_PLACE, &worst, 1, MPI_INT, MPI_MAX, control_));
+    return static_cast<Status>(worst);
+  }
+  [[nodiscard]] double max(double mine) override {
+    const WatchdogScope watchdog_scope(watchdog(), "a maximum over ranks", WaitFor::ranks);
+    MPI_CHECK(MPI_Allreduce(MPI_IN_PLACE, &mine, 1, MPI_DOUBLE, MPI_MAX, control_));
+    return mine;
+  }
+  [[nodiscard]] std::vector<std::string> gather(const std::string& mine) override {
+    const WatchdogScope watchdog_scope(watchdog(), "gathering results", WaitFor::ranks);
+    const std::size_t n = rank_ == 0 ? static_cast<std::size_t>(size_) : 0;
+    const auto length = static_cast<int>(mine.size());
+    std::vector<int> lengths(n);
+    MPI_CHECK(MPI_Gather(&length, 1, MPI_INT, lengths.data(), 1, MPI_INT, 0, control_));
+    std::vector<int> offsets(n);
+    std::size_t total = 0;
+    for (std::size_t r = 0; r < n; ++r) {
+      offsets[r] = static_cast<int>(total);
+      total += static_cast<std::size_t>(lengths[r]);
+    }
+    if (total > std::numeric_limits<int>::max()) throw InternalError("a gather exceeds 2 GiB");
+    std::string all(total, '\0');
+    MPI_CHECK(MPI_Gatherv(mine.data(), length, MPI_BYTE, all.data(), lengths.data(), offsets.data(),
+                          MPI_BYTE, 0, control_));
+    std::vector<std::string> parts;
+    for (std::size_t r = 0; r < n; ++r) {
+      parts.push_back(
+          all.substr(static_cast<std::size_t>(offsets[r]), static_cast<std::size_t>(lengths[r])));
+    }
+    return parts;
+  }
+  [[nodiscard]] std::string broadcast(const std::string& mine, int root) override {
+    const WatchdogScope watchdog_scope(watchdog(), "a broadcast of results", WaitFor::ranks);
+    int length = static_cast<int>(mine.size());
+    MPI_CHECK(MPI_Bcast(&length, 1, MPI_INT, root, control_));
+    std::string all = rank_ == root ? mine : std::string(static_cast<std::size_t>(length), '\0');
+    MPI_CHECK(MPI_Bcast(all.data(), length, MPI_BYTE, root, control_));
+    return all;
+  }
+  // Not MPI_Barrier(), which polls without a pause. No timeout: it may take as long as a case
+  // takes.
+  void wait_idle() override {
+    using std::chrono::microseconds;
+    const WatchdogScope watchdog_scope(watchdog(), idle, WaitFor::ranks);
+    MPI_Request all = MPI_REQUEST_NULL;
+    MPI_CHECK(MPI_Ibarrier(control_, &all));
+    int done = 0;
+    MPI_CHECK(MPI_Test(&all, &done, MPI_STATUS_IGNORE));
+    for (microseconds pause(50); done == 0; pause = std::min(2 * pause, microseconds(2000))) {
+      std::this_thread::sleep_for(pause);
+      MPI_CHECK(MPI_Test(&all, &done, MPI_STATUS_IGNORE));
+    }
+  }
+  [[nodiscard]] std::unique_ptr<World> split(int color, int key) override {
+    MPI_Comm group = MPI_COMM_NULL;
+    {
+      const WatchdogScope watchdog_scope(watchdog(), "splitting the world", WaitFor::ranks);
+      MPI_CHECK(MPI_Comm_split(control_, color < 0 ? MPI_UNDEFINED : color, key, &group));
+    }
+    if (group == MPI_COMM_NULL) return nullptr;
+    return std::make_unique<MpiWorld>(launch_, group);
+  }
   [[nodiscard]] Watchdog& watchdog() override { return *launch_->watchdog; }
-  [[noreturn]] void abort(ExitCode code) override;
+  [[noreturn]] void abort(ExitCode code) override {
+    MPI_Abort(MPI_COMM_WORLD, static_cast<int>(code));
+    std::abort();
+  }
   [[nodiscard]] MPI_Comm control() const { return control_; }
 
  private:
@@ -138,100 +216,6 @@ class MpiWorld final : public World {
   int local_size_ = 1;
   int usable_cores_ = 1;
 };
-
-MpiWorld::MpiWorld(std::shared_ptr<Launch> launch, MPI_Comm control)
-    : launch_(std::move(launch)), control_(control) {
-  const WatchdogScope watchdog_scope(watchdog(), "finding the ranks of each node", WaitFor::ranks);
-  MPI_CHECK(MPI_Comm_set_errhandler(control_, MPI_ERRORS_RETURN));
-  MPI_CHECK(MPI_Comm_rank(control_, &rank_));
-  MPI_CHECK(MPI_Comm_size(control_, &size_));
-  MPI_Comm node = MPI_COMM_NULL;
-  MPI_CHECK(MPI_Comm_split_type(control_, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &node));
-  MPI_CHECK(MPI_Comm_rank(node, &local_rank_));
-  MPI_CHECK(MPI_Comm_size(node, &local_size_));
-  usable_cores_ = count_usable_cores(node);
-  MPI_CHECK(MPI_Comm_free(&node));
-}
-
-void MpiWorld::barrier() {
-  const WatchdogScope watchdog_scope(watchdog(), "a barrier", WaitFor::ranks);
-  MPI_CHECK(MPI_Barrier(control_));
-}
-
-Status MpiWorld::agree(Status mine) {
-  const WatchdogScope watchdog_scope(watchdog(), "the ranks' agreement", WaitFor::ranks);
-  int worst = static_cast<int>(mine);
-  MPI_CHECK(MPI_Allreduce(MPI_IN_PLACE, &worst, 1, MPI_INT, MPI_MAX, control_));
-  return static_cast<Status>(worst);
-}
-
-double MpiWorld::max(double mine) {
-  const WatchdogScope watchdog_scope(watchdog(), "a maximum over ranks", WaitFor::ranks);
-  MPI_CHECK(MPI_Allreduce(MPI_IN_PLACE, &mine, 1, MPI_DOUBLE, MPI_MAX, control_));
-  return mine;
-}
-
-std::vector<std::string> MpiWorld::gather(const std::string& mine) {
-  const WatchdogScope watchdog_scope(watchdog(), "gathering results", WaitFor::ranks);
-  const std::size_t n = rank_ == 0 ? static_cast<std::size_t>(size_) : 0;
-  const auto length = static_cast<int>(mine.size());
-  std::vector<int> lengths(n);
-  MPI_CHECK(MPI_Gather(&length, 1, MPI_INT, lengths.data(), 1, MPI_INT, 0, control_));
-  std::vector<int> offsets(n);
-  std::size_t total = 0;
-  for (std::size_t r = 0; r < n; ++r) {
-    offsets[r] = static_cast<int>(total);
-    total += static_cast<std::size_t>(lengths[r]);
-  }
-  if (total > std::numeric_limits<int>::max()) throw InternalError("a gather exceeds 2 GiB");
-  std::string all(total, '\0');
-  MPI_CHECK(MPI_Gatherv(mine.data(), length, MPI_BYTE, all.data(), lengths.data(), offsets.data(),
-                        MPI_BYTE, 0, control_));
-  std::vector<std::string> parts;
-  for (std::size_t r = 0; r < n; ++r) {
-    parts.push_back(
-        all.substr(static_cast<std::size_t>(offsets[r]), static_cast<std::size_t>(lengths[r])));
-  }
-  return parts;
-}
-
-std::string MpiWorld::broadcast(const std::string& mine, int root) {
-  const WatchdogScope watchdog_scope(watchdog(), "a broadcast of results", WaitFor::ranks);
-  int length = static_cast<int>(mine.size());
-  MPI_CHECK(MPI_Bcast(&length, 1, MPI_INT, root, control_));
-  std::string all = rank_ == root ? mine : std::string(static_cast<std::size_t>(length), '\0');
-  MPI_CHECK(MPI_Bcast(all.data(), length, MPI_BYTE, root, control_));
-  return all;
-}
-
-// Not MPI_Barrier(), which polls without a pause. No timeout: it may take as long as a case takes.
-void MpiWorld::wait_idle() {
-  using std::chrono::microseconds;
-  const WatchdogScope watchdog_scope(watchdog(), idle, WaitFor::ranks);
-  MPI_Request all = MPI_REQUEST_NULL;
-  MPI_CHECK(MPI_Ibarrier(control_, &all));
-  int done = 0;
-  MPI_CHECK(MPI_Test(&all, &done, MPI_STATUS_IGNORE));
-  for (microseconds pause(50); done == 0; pause = std::min(2 * pause, microseconds(2000))) {
-    std::this_thread::sleep_for(pause);
-    MPI_CHECK(MPI_Test(&all, &done, MPI_STATUS_IGNORE));
-  }
-}
-
-std::unique_ptr<World> MpiWorld::split(int color, int key) {
-  MPI_Comm group = MPI_COMM_NULL;
-  {
-    const WatchdogScope watchdog_scope(watchdog(), "splitting the world", WaitFor::ranks);
-    MPI_CHECK(MPI_Comm_split(control_, color < 0 ? MPI_UNDEFINED : color, key, &group));
-  }
-  if (group == MPI_COMM_NULL) return nullptr;
-  return std::make_unique<MpiWorld>(launch_, group);
-}
-
-void MpiWorld::abort(ExitCode code) {
-  MPI_Abort(MPI_COMM_WORLD, static_cast<int>(code));
-  std::abort();
-}
 
 }  // namespace
 

@@ -2,7 +2,6 @@
 // The devices and communicators of a launch.
 
 #include "harness/command.h"
-#include "harness/launch_devices.h"
 #include "harness/run_options.h"
 
 namespace paceline {

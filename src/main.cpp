@@ -9,10 +9,8 @@
 #include "core/error.h"
 #include "core/screen.h"
 #include "devices.h"
-#include "harness/error_report.h"
+#include "harness/early_end.h"
 #include "harness/launch.h"
-#include "harness/lone_world.h"
-#include "harness/stop_signal.h"
 #include "mpi/mpi_world.h"
 #include "record/environment.h"
 #include "registry.h"
@@ -49,7 +47,7 @@ std::unique_ptr<World> make_world(const ParsedCommand& parsed, int argc, char** 
 
 // Every rank catches the same Error, with one exception: internal and collective errors may arise
 // on one rank only. That rank aborts the launch, since the other ranks may be waiting for it. Other
-// exceptions are not caught: see error_report.h.
+// exceptions are not caught: see early_end.h.
 ExitCode run_ranks(const ParsedCommand& parsed, World& world) {
   const StopSignal stop;
   std::signal(SIGPIPE, SIG_IGN);  // a closed pipe must not end a run before its file is written

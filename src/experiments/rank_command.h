@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "harness/command.h"
+#include "harness/experiment.h"
 #include "harness/factor_options.h"
-#include "harness/sweep.h"
 
 namespace paceline {
 

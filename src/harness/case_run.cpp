@@ -10,11 +10,9 @@
 
 #include "core/units.h"
 #include "harness/conditions.h"
+#include "harness/early_end.h"
 #include "harness/gather.h"
 #include "harness/profile_tables.h"
-#include "harness/profiling.h"
-#include "harness/stop_signal.h"
-#include "harness/timing_warnings.h"
 
 namespace paceline {
 

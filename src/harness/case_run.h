@@ -11,12 +11,22 @@
 #include "core/device.h"
 #include "core/non_copyable.h"
 #include "core/world.h"
-#include "harness/prediction.h"
 #include "measure/progress.h"
 #include "measure/sampler.h"
 #include "record/case_record.h"
 
 namespace paceline {
+
+// The cost of a case by closed forms.
+struct Prediction {
+  double flops = 0;                 // per rank and repetition
+  double bytes = 0;                 // least memory traffic, per rank and repetition
+  double memory_bytes = 0;          // peak of the device
+  double flush_bytes = 0;           // the buffer that flushes the cache, in addition to that peak
+  std::string memory_formula = {};  // for memory_bytes, if it is short: "2 B T e = 8.00 MB"
+
+  [[nodiscard]] double needed_bytes() const { return memory_bytes + flush_bytes; }
+};
 
 // One case on one rank. Its functions are called in this order; with --profile capture_again() and
 // repetition() are called once more after add_to().
@@ -64,6 +74,12 @@ class CaseRun : NonCopyable {
 [[nodiscard]] CaseRecord measure_case(World& world, Device& device, CaseRun& run,
                                       const SamplerConfig& sampling, const Prediction& predicted,
                                       Progress& progress);
+
+// --profile. Collective, called after a case was measured: profiles `steps` more repetitions, then
+// times as many without the profiler. Adds tables and summary columns on rank 0. Throws
+// StoppedError on every rank after a stop signal.
+void add_profile(CaseRecord& record, World& world, Device& device, CaseRun& run, int steps,
+                 Progress& progress);
 
 // Collective: the record of a case that is skipped, if a rank has a reason to skip it.
 [[nodiscard]] std::optional<CaseRecord> skipped_case(World& world, const std::string& reason);

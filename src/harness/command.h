@@ -11,7 +11,7 @@
 
 #include "core/error.h"
 #include "core/non_copyable.h"
-#include "harness/launch_devices.h"
+#include "harness/launch.h"
 #include "harness/option_parser.h"
 #include "harness/run_options.h"
 

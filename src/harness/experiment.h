@@ -8,12 +8,14 @@
 
 #include "core/error.h"
 #include "core/non_copyable.h"
-#include "harness/prediction.h"
+#include "harness/case_run.h"
+#include "harness/run_options.h"
 #include "measure/case.h"
 #include "measure/factors.h"
 #include "measure/progress.h"
 #include "record/case_record.h"
 #include "record/console.h"
+#include "record/environment.h"
 
 namespace paceline {
 
@@ -21,6 +23,7 @@ namespace paceline {
 struct SummaryRow {
   std::size_t index = 0;  // the case's
   Row columns;
+  std::vector<Table> profile;  // what the console shows of it
 };
 
 // An experiment as the sweep sees it: cases by index.
@@ -125,5 +128,12 @@ class ExperimentOf : public Experiment {
  private:
   std::vector<C> typed_;
 };
+
+// Runs every case of an experiment and writes its result file, with `run` as one of the file's
+// runs; with --dry-run prints the cases instead. Collective. Returns mismatch if a check failed or
+// training diverged. Throws UsageError for a bad case or an output that exists, StoppedError after
+// a signal or if results cannot be written.
+[[nodiscard]] ExitCode run_sweep(Experiment& experiment, World& world, RunInfo run,
+                                 const RunOptions& options);
 
 }  // namespace paceline

@@ -1,4 +1,6 @@
 #pragma once
+// What all ranks have, on rank 0.
+
 #include <fmt/format.h>
 
 #include <cstring>
@@ -6,6 +8,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "core/clock.h"
 #include "core/world.h"
 
 namespace paceline {
@@ -31,5 +34,17 @@ template <class T>
   }
   return {};
 }
+
+// A rank's clock minus rank 0's at the same moment: `seconds`, plus or minus `error`.
+struct ClockOffset {
+  double seconds = 0;
+  double error = 0;
+};
+
+// Collective: the offsets of all ranks, on rank 0. Cristian's method: rank 0 asks each rank for its
+// time and assumes that the answer is the time halfway between question and answer. The fastest of
+// several rounds counts.
+[[nodiscard]] std::vector<ClockOffset> clock_offsets(World& world,
+                                                     double (*clock)() = host_seconds);
 
 }  // namespace paceline

@@ -13,7 +13,7 @@
 #include <thread>
 #include <utility>
 
-#include "harness/error_report.h"
+#include "harness/early_end.h"
 
 namespace paceline {
 

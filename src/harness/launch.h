@@ -1,16 +1,48 @@
 #pragma once
-// The processes of one launch: their number before MPI is initialized, and whether all were started
-// with the same command line.
+// The processes of one launch: their number before MPI is initialized, whether all were started
+// with the same command line, and what a command that measures receives from the composition root:
+// the ranks, their devices and the communicators between them.
 
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "core/communicator.h"
+#include "core/device.h"
 #include "core/error.h"
+#include "core/usable_cores.h"
 #include "core/world.h"
 #include "harness/option_parser.h"
+#include "record/environment.h"
 
 namespace paceline {
+
+// A rank's device and the factory of its communicators: MPI for host memory, NCCL for GPU memory.
+struct RankDevice {
+  std::unique_ptr<Device> device;
+  MakeCommunicator make_communicator;
+};
+
+// Where buffers live and which library moves them. Only the first `ranks` ranks have a device and
+// communicators; on the other ranks both are empty.
+struct Backend : RankDevice {
+  BackendKind kind = BackendKind::mpi;
+  int ranks = 0;
+  std::string limit_reason;  // why `ranks` is not all ranks; empty when it is
+};
+
+struct Launch {
+  World& world;
+  // mpi and nccl for a command that asks for backends; otherwise one, with a device on every rank.
+  std::vector<Backend> backends;
+  RunInfo info;             // what result files record about this launch
+  std::string mpi_library;  // that the program is linked to, whether or not it is started
+
+  [[nodiscard]] Device& device() const { return *backends.front().device; }
+};
 
 // Whether this process runs without others: no launcher started it, or started only this one.
 [[nodiscard]] bool is_only_process();
@@ -23,6 +55,37 @@ namespace paceline {
 // because mpirun ends all processes when one fails, and must not end rank 0 before it has printed
 // the line. One that mpirun leaves alive fails alone, and prints its own. Returns the error's code.
 [[nodiscard]] ExitCode report_once(const Error& error);
+
+// A World of this process only, without MPI. It never waits for other ranks and has no watchdog.
+class LoneWorld : public World {
+ public:
+  [[nodiscard]] int rank() const override { return 0; }
+  [[nodiscard]] int size() const override { return 1; }
+  [[nodiscard]] int local_rank() const override { return 0; }
+  [[nodiscard]] int local_size() const override { return 1; }
+  [[nodiscard]] int usable_cores() const override {
+    return std::max(1, static_cast<int>(allowed_cores().size()));
+  }
+  [[nodiscard]] std::string host() const override { return node_name(); }
+  [[nodiscard]] std::string library() const override { return "none"; }
+
+  void barrier() override {}
+  [[nodiscard]] Status agree(Status mine) override { return mine; }
+  [[nodiscard]] double max(double mine) override { return mine; }
+  [[nodiscard]] std::vector<std::string> gather(const std::string& mine) override { return {mine}; }
+  [[nodiscard]] std::string broadcast(const std::string& mine, int /*root*/) override {
+    return mine;
+  }
+  void wait_idle() override {}
+  [[nodiscard]] std::unique_ptr<World> split(int color, int /*key*/) override {
+    return color < 0 ? nullptr : std::make_unique<LoneWorld>();
+  }
+  [[nodiscard]] Watchdog& watchdog() override { return watchdog_; }
+  [[noreturn]] void abort(ExitCode code) override { std::_Exit(static_cast<int>(code)); }
+
+ private:
+  NoWatchdog watchdog_;
+};
 
 // The command line of one rank.
 struct CommandLine {

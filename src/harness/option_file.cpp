@@ -1,4 +1,4 @@
-#include "harness/option_file.h"
+// Values of options in TOML files: see option_parser.h.
 
 #include <fmt/format.h>
 
@@ -7,6 +7,8 @@
 
 #include "core/text.h"
 #include "core/toml.h"
+#include "core/utf8.h"
+#include "harness/option_parser.h"
 
 namespace paceline {
 

@@ -8,6 +8,7 @@
 
 #include "core/enum_names.h"
 #include "harness/option_file.h"
+#include "core/similar_name.h"
 
 namespace paceline {
 
@@ -123,11 +124,8 @@ void OptionParser::file(std::string& target, const std::string& help) {
 }
 
 void OptionParser::config_file() {
-  option(std::string(config_option), "options from a TOML 1.0 file, by their names without --",
-         [this](const Texts& t) {
-           if (single(t).empty()) throw UsageError("needs a value");
-           impl_->file = t.front();
-         });
+  value(std::string(config_option), impl_->file,
+        "options from a TOML 1.0 file, by their names without --");
   flag(std::string(print_option), impl_->asks_for_file,
        "print the given options as a TOML file; run nothing");
 }

@@ -1,6 +1,7 @@
 #pragma once
 // OptionParser: options by name with checked values, from the command line, a TOML file and a
-// preset, in this order of precedence. It wraps CLI11, which option_parser.cpp alone includes.
+// preset, in this order of precedence. It wraps CLI11, which option_parser.cpp alone includes;
+// option_file.cpp reads and writes the file.
 
 #include <functional>
 #include <map>
@@ -105,5 +106,20 @@ class OptionParser : NonCopyable {
   std::unique_ptr<Impl> impl_;
   std::string experiment_;
 };
+
+// A value in the file of --config.
+struct FileOption {
+  std::string key;
+  std::string place;               // "F.toml:3:5"
+  std::vector<std::string> texts;  // its values as arguments have them
+};
+
+// Throws UsageError for what is not TOML, and for values other than text, numbers, booleans and
+// arrays of these.
+[[nodiscard]] std::vector<FileOption> read_option_file(const std::string& file);
+
+// "context = [128, 256]", which read_option_file() reads as `texts`.
+[[nodiscard]] std::string option_line(const std::string& key, const std::vector<std::string>& texts,
+                                      ValueType type);
 
 }  // namespace paceline

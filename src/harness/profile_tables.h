@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "harness/ceilings.h"
-#include "harness/clock_offsets.h"
+#include "harness/gather.h"
 #include "measure/profile.h"
 #include "measure/step_trace.h"
 #include "record/case_record.h"

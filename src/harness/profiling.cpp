@@ -1,22 +1,32 @@
-#include "harness/profiling.h"
+// add_profile() of case_run.h: repetitions of a case under the device's profiler.
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <memory>
-#include <sstream>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "core/profiler.h"
-#include "harness/clock_offsets.h"
+#include "harness/case_run.h"
+#include "harness/early_end.h"
 #include "harness/gather.h"
 #include "harness/profile_tables.h"
-#include "harness/stop_signal.h"
 #include "measure/profile.h"
 
 namespace paceline {
 
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(KernelUse, phase, operation, kernel, calls, seconds, flops,
+                                   bytes, communicates)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ScopeUse, path, is_operation, calls, seconds, flops, bytes)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(PhaseUse, phase, extent, busy, products, kernels)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StepProfile, kernels, scopes, phases)
+// Without the rows, which are sent as bytes.
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StepTrace, names, paths, lost, source, reason)
+
 namespace {
+
+using Json = nlohmann::json;
 
 // Collective. `steps` repetitions, after one that is discarded.
 Samples take_steps(World& world, CaseRun& run, int steps, const std::string& what,
@@ -35,53 +45,13 @@ Samples take_steps(World& world, CaseRun& run, int steps, const std::string& wha
                       {repetition, StopSignal::requested, report});
 }
 
-std::string joined(const std::vector<std::string>& lines) {
-  return fmt::format("{}", fmt::join(lines, "\n"));
-}
-
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  std::istringstream in(text);
-  for (std::string line; std::getline(in, line);) lines.push_back(line);
-  return lines;
-}
-
-void read_text(const std::string& text, std::string& to) { to = text; }
-void read_text(const std::string& text, double& to) { to = std::stod(text); }
-void read_text(const std::string& text, bool& to) { to = text == "true"; }
-
-// Collective: the lists of all ranks. `members`: those of T to send; the last is no text.
-template <class T, class... Member>
-std::vector<std::vector<T>> gather_uses(World& world, const std::vector<T>& mine,
-                                        Member T::*... members) {
-  std::vector<std::string> lines;
-  for (const T& use : mine) (lines.push_back(fmt::format("{}", use.*members)), ...);
-  std::vector<std::vector<T>> all;
-  for (const std::string& texts : world.gather(joined(lines))) {
-    std::vector<T>& uses = all.emplace_back();
-    const std::vector<std::string> values = lines_of(texts);
-    for (auto value = values.begin(); value != values.end();) {
-      T& use = uses.emplace_back();
-      (read_text(*value++, use.*members), ...);
-    }
-  }
-  return all;
-}
-
-std::vector<StepProfile> gather_profiles(World& world, const StepProfile& mine) {
-  using K = KernelUse;
-  using S = ScopeUse;
-  using P = PhaseUse;
-  auto kernels = gather_uses(world, mine.kernels, &K::phase, &K::operation, &K::kernel, &K::calls,
-                             &K::seconds, &K::flops, &K::bytes, &K::communicates);
-  auto scopes = gather_uses(world, mine.scopes, &S::path, &S::calls, &S::seconds, &S::flops,
-                            &S::bytes, &S::is_operation);
-  auto phases =
-      gather_uses(world, mine.phases, &P::phase, &P::extent, &P::busy, &P::products, &P::kernels);
-  std::vector<StepProfile> all;
-  for (std::size_t r = 0; r < kernels.size(); ++r) {
-    all.push_back({std::move(kernels[r]), std::move(scopes[r]), std::move(phases[r])});
-  }
+// Collective: `mine` of all ranks, in rank order, on rank 0; empty on other ranks.
+template <class T>
+std::vector<T> gather_as_json(World& world, const T& mine) {
+  std::vector<T> all;
+  // A name that was cut may not be UTF-8.
+  const std::string text = Json(mine).dump(-1, ' ', false, Json::error_handler_t::replace);
+  for (const std::string& one : world.gather(text)) all.push_back(Json::parse(one).get<T>());
   return all;
 }
 
@@ -90,20 +60,11 @@ std::vector<StepTrace> gather_traces(World& world, const StepTrace& mine) {
   auto activities = gather_values(world, mine.activities);
   auto spans = gather_values(world, mine.spans);
   auto steps = gather_values(world, mine.steps);
-  const auto names = world.gather(joined(mine.names));
-  const auto paths = world.gather(joined(mine.paths));
-  const auto sources = world.gather(joined({std::to_string(mine.lost), mine.source, mine.reason}));
-  std::vector<StepTrace> all;
-  for (std::size_t r = 0; r < activities.size(); ++r) {
-    const std::vector<std::string> source = lines_of(sources[r]);
-    all.push_back({.activities = std::move(activities[r]),
-                   .spans = std::move(spans[r]),
-                   .names = lines_of(names[r]),
-                   .paths = lines_of(paths[r]),
-                   .steps = std::move(steps[r]),
-                   .lost = std::stoll(source.at(0)),
-                   .source = source.at(1),
-                   .reason = source.size() > 2 ? source[2] : ""});
+  std::vector<StepTrace> all = gather_as_json(world, mine);
+  for (std::size_t r = 0; r < all.size(); ++r) {
+    all[r].activities = std::move(activities[r]);
+    all[r].spans = std::move(spans[r]);
+    all[r].steps = std::move(steps[r]);
   }
   return all;
 }
@@ -137,7 +98,7 @@ void add_profile(CaseRecord& record, World& world, Device& device, CaseRun& run,
 
   StepTrace mine = by_step(std::move(trace), device.scopes().paths(), samples.warmup.host,
                            samples.measured.host);
-  profiled.profiles = gather_profiles(world, profile_of(mine));
+  profiled.profiles = gather_as_json(world, profile_of(mine));
   keep_first_steps(mine, steps_in_trace);
   profiled.ranks = gather_traces(world, mine);
   profiled.clocks = clock_offsets(world);

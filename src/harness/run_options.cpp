@@ -55,13 +55,8 @@ void refuse_same_file(std::string_view output, const std::string& path, std::str
   throw UsageError(fmt::format("{}: is the same file as {}; name another file", output, input));
 }
 
-void refuse_config_as(const std::string& output, const OptionParser& p) {
-  if (!p.given(output) || !p.given("--config")) return;
-  refuse_same_file(output, p.text(output), "--config", p.text("--config"));
-}
-
 void check_run_options(const RunOptions& run, const OptionParser& p) {
-  refuse_config_as("--output", p);
+  refuse_same_file("--output", run.output, "--config", p.text("--config"));
   if (run.resume && run.force) {
     throw UsageError(
         "--resume: cannot be combined with --force; keep finished cases or replace them");

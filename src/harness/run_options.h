@@ -44,8 +44,6 @@ void check_run_options(const RunOptions& run, const OptionParser& p);
 // would replace. Options that are not given have no file: "".
 void refuse_same_file(std::string_view output, const std::string& path, std::string_view input,
                       const std::string& file);
-// The same for --config.
-void refuse_config_as(const std::string& output, const OptionParser& p);
 
 // The state of the last-level cache before each repetition.
 enum class CacheState : std::uint8_t { cold, warm };

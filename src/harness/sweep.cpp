@@ -1,7 +1,8 @@
-#include "harness/sweep.h"
+// run_sweep() of experiment.h.
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <memory>
@@ -12,9 +13,9 @@
 
 #include "core/screen.h"
 #include "core/units.h"
-#include "harness/dry_run.h"
+#include "harness/early_end.h"
+#include "harness/experiment.h"
 #include "harness/launch.h"
-#include "harness/stop_signal.h"
 #include "harness/sweep_results.h"
 #include "measure/statistics.h"
 
@@ -46,6 +47,49 @@ std::string headline(const CaseRecord& record) {
 
 constexpr std::string_view same_files = "give every rank the same program and the same files";
 
+// --dry-run --json.
+void print_predictions_as_json(const Experiment& experiment) {
+  const std::vector<Case>& cases = experiment.cases();
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    Row row{{"case", cases[i].id(experiment.naming_factors())}};
+    for (const auto& [name, value] : cases[i].factors()) row.push_back({name, value});
+    const Prediction p = experiment.predict(i);
+    row.insert(row.end(), {{"predicted_flops", p.flops},
+                           {"predicted_bytes", p.bytes},
+                           {"predicted_peak_bytes", p.memory_bytes},
+                           {"reason", experiment.cannot_run(i)}});
+    write_out("{}\n", json_line(row));
+  }
+}
+
+// --dry-run: every case with its predicted cost, and why it cannot run here.
+void print_predictions(const Experiment& experiment) {
+  const std::vector<Case>& cases = experiment.cases();
+  double flush = 0;
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    flush = std::max(flush, experiment.predict(i).flush_bytes);
+  }
+  write_out("{} case{} of '{}'; per rank and repetition{}:\n", cases.size(),
+            cases.size() == 1 ? "" : "s", experiment.name(),
+            flush == 0 ? "" : fmt::format(", without {} to flush the cache", bytes_text(flush)));
+  std::vector<std::string> names = experiment.naming_factors();
+  std::erase_if(names, [&](const std::string& name) {
+    return std::none_of(cases.begin(), cases.end(), [&](const Case& c) { return c.has(name); });
+  });
+  write_out("{:>10} {:>12} {:>12}  case ({})\n", "FLOPs", "least bytes", "peak memory",
+            fmt::join(names, " "));
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const Prediction p = experiment.predict(i);
+    std::vector<std::string> values;
+    for (const std::string& name : names) {
+      values.push_back(cases[i].has(name) ? to_text(cases[i].at(name)) : "-");
+    }
+    const std::string why = experiment.cannot_run(i);
+    write_out("{:>10} {:>12} {:>12}  {}{}{}\n", count_text(p.flops), bytes_text(p.bytes),
+              bytes_text(p.memory_bytes), fmt::join(values, " "), why.empty() ? "" : "  ", why);
+  }
+}
+
 // The cases of an experiment, one after the other. Every method is collective.
 class Sweep {
  public:
@@ -57,9 +101,8 @@ class Sweep {
                   predicted_work(experiment)),
         options_(options) {
     for (const Case& c : experiment.cases()) ids_.push_back(c.id(experiment.naming_factors()));
-    collectively(world, [&] {
-      if (is_root()) results_ = std::make_unique<SweepResults>(experiment, options, std::move(run));
-    });
+    on_root(
+        [&] { results_ = std::make_unique<SweepResults>(experiment, options, std::move(run)); });
   }
 
   // Measures what the result file does not have yet, until a signal asks for an early stop.
@@ -80,26 +123,33 @@ class Sweep {
   // Merges the result file. Returns the exit code; throws StoppedError after an early stop.
   [[nodiscard]] ExitCode finish() {
     std::string path;
-    collectively(world_, [&] {
-      if (is_root()) path = results_->finish(ids_, !stopped_);
-    });
+    on_root([&] { path = results_->finish(ids_, !stopped_); });
     if (stopped_) {
       const std::string where =
           path.empty() ? "no case was finished"
                        : "finished cases are in " + path + "; --resume continues from it";
       throw StoppedError(fmt::format("{}; {}", *stopped_, where));
     }
-    report_failures();
-    return worst_;
+    if (failures_.empty()) return ExitCode::done;
+    const std::string others =
+        failures_.size() == 1 ? "" : fmt::format(" (and {} more)", failures_.size() - 1);
+    if (is_root()) write_to(stderr, "paceline: {}{}\n", failures_.front(), others);
+    return ExitCode::mismatch;
   }
 
  private:
   [[nodiscard]] bool is_root() const { return world_.rank() == 0; }
+  // Runs work() on rank 0. Its error is thrown on every rank.
+  void on_root(const std::function<void()>& work) {
+    collectively(world_, [&] {
+      if (is_root()) work();
+    });
+  }
 
   // Whether the result file has the case.
   [[nodiscard]] bool is_done(std::size_t i) {
     bool kept = false;
-    collectively(world_, [&] { kept = is_root() && results_->keep(i, ids_[i]); });
+    on_root([&] { kept = results_->keep(i, ids_[i]); });
     return !world_.broadcast(kept ? "kept" : "", 0).empty();
   }
 
@@ -115,7 +165,6 @@ class Sweep {
     if (stopped_) return;
     record.id = ids_[i];
     if (record.status >= Status::diverged) {
-      worst_ = ExitCode::mismatch;
       failures_.push_back(
           fmt::format("'{}': {}: {}", names_[i], name_of(record.status), record.reason));
     }
@@ -123,21 +172,8 @@ class Sweep {
     if (options_.json) progress_.clear();
     // If the file cannot be written, the run ends without a merge: finished cases keep their own
     // files.
-    collectively(world_, [&] {
-      if (is_root()) results_->add(i, record);
-    });
-    stopping_early([&] {
-      collectively(world_, [&] {
-        if (is_root()) experiment_.after_saved();
-      });
-    });
-  }
-
-  void report_failures() const {
-    if (!is_root() || failures_.empty()) return;
-    const std::string others =
-        failures_.size() == 1 ? "" : fmt::format(" (and {} more)", failures_.size() - 1);
-    write_to(stderr, "paceline: {}{}\n", failures_.front(), others);
+    on_root([&] { results_->add(i, record); });
+    stopping_early([&] { on_root([&] { experiment_.after_saved(); }); });
   }
 
   // Runs work(). A StoppedError ends the sweep early; other errors are thrown.
@@ -157,9 +193,8 @@ class Sweep {
   Progress progress_;
   const RunOptions& options_;
   std::unique_ptr<SweepResults> results_;  // rank 0's
-  ExitCode worst_ = ExitCode::done;
-  std::vector<std::string> failures_;   // of cases that diverged or failed a check
-  std::optional<std::string> stopped_;  // why the sweep ends early
+  std::vector<std::string> failures_;      // of cases that diverged or failed a check
+  std::optional<std::string> stopped_;     // why the sweep ends early
 };
 
 }  // namespace
@@ -171,7 +206,9 @@ ExitCode run_sweep(Experiment& experiment, World& world, RunInfo run, const RunO
   });
   require_same(world, "number of cases", std::to_string(count), same_files);
   if (options.dry_run) {
-    if (world.rank() == 0) print_dry_run(experiment, options.json);
+    if (world.rank() == 0) {
+      options.json ? print_predictions_as_json(experiment) : print_predictions(experiment);
+    }
     return ExitCode::done;
   }
   Sweep sweep(experiment, world, std::move(run), options);

@@ -128,17 +128,15 @@ SweepResults::SweepResults(const Experiment& experiment, const RunOptions& optio
 
 bool SweepResults::keep(std::size_t index, const std::string& id) {
   if (!file_.has(id)) return false;
-  const auto [row, tables] = file_.read(id);
-  show(index, row);
-  warn_of_changed_inputs(index, row);
-  naming(file_.path(), [&, &tables = tables] { add_profile(index, tables); });
+  const std::pair<Row, std::vector<Table>> kept = file_.read(id);
+  naming(file_.path(), [&] { show(index, kept.first, kept.second); });
+  warn_of_changed_inputs(index, kept.first);
   return true;
 }
 
 void SweepResults::add(std::size_t index, const CaseRecord& record) {
   file_.write(record, run_);
-  show(index, summary_row(record, run_.id()));
-  add_profile(index, record.tables);
+  show(index, summary_row(record, run_.id()), record.tables);
 }
 
 std::string SweepResults::finish(const std::vector<std::string>& ids, bool complete) {
@@ -153,11 +151,6 @@ std::string SweepResults::finish(const std::vector<std::string>& ids, bool compl
   return file_.path().string();
 }
 
-void SweepResults::add_profile(std::size_t index, const std::vector<Table>& tables) {
-  std::vector<Table> shown = largest_parts(tables);
-  if (!shown.empty()) profiles_.push_back({index, std::move(shown)});
-}
-
 void SweepResults::warn_of_changed_inputs(std::size_t index, const Row& row) {
   for (const std::string& input : experiment_.input_files(index)) {
     if (!changed_after(value_in<std::string>(row, "run"), input)) continue;
@@ -169,14 +162,15 @@ void SweepResults::warn_of_changed_inputs(std::size_t index, const Row& row) {
   }
 }
 
-std::vector<Row> SweepResults::rows() const {
-  std::vector<Row> rows;
-  for (const SummaryRow& row : rows_) rows.push_back(row.columns);
-  return rows;
-}
-
 void SweepResults::print(const std::vector<Table>& closing) const {
-  const std::vector<Row> rows = this->rows();
+  const std::vector<std::string> names = display_names(experiment_);
+  std::vector<Row> rows;
+  std::vector<std::pair<std::string, std::string>> warned;
+  for (const SummaryRow& row : rows_) {
+    rows.push_back(row.columns);
+    const Cell* kinds = find_column(row.columns, "warnings");
+    warned.emplace_back(names.at(row.index), kinds == nullptr ? "" : to_text(kinds->value));
+  }
   const std::vector<std::string>& factors = experiment_.naming_factors();
   for (const std::vector<Row>& group : grouped(rows, experiment_.splitting_factor())) {
     write_out("\n{}", console_table(group, factors, experiment_.shown_columns()));
@@ -188,31 +182,20 @@ void SweepResults::print(const std::vector<Table>& closing) const {
   for (const Table& t : closing) {
     write_out("\n{}:\n{}", t.path, closing_table(t, rows, factors));
   }
-  const std::vector<std::string> names = display_names(experiment_);
-  for (const auto& [index, tables] : profiles_) {
-    for (const Table& table : tables) {
-      write_out("\n{} of {}:\n{}", table.path, names.at(index), closing_table(table));
+  for (const SummaryRow& row : rows_) {
+    for (const Table& table : row.profile) {
+      write_out("\n{} of {}:\n{}", table.path, names.at(row.index), closing_table(table));
     }
   }
-  write_out("{}{}\n", remarks(), file_.path().string());
+  write_out("{}{}{}{}\n", stop_reasons(rows), warning_lines(warned), device_line(run_),
+            file_.path().string());
 }
 
-void SweepResults::show(std::size_t index, Row row) {
+void SweepResults::show(std::size_t index, Row row, const std::vector<Table>& tables) {
   if (options_.json) write_out("{}\n", json_line(row));
   std::fflush(screen);
   row.shrink_to_fit();  // the rows are what grows with the number of cases: 10 to 20 KB each
-  rows_.push_back({index, std::move(row)});
-}
-
-// The text below the table: why measuring ended, warnings, and the device.
-std::string SweepResults::remarks() const {
-  const std::vector<std::string> names = display_names(experiment_);
-  std::vector<std::pair<std::string, std::string>> warned;
-  for (const SummaryRow& row : rows_) {
-    const Cell* kinds = find_column(row.columns, "warnings");
-    warned.emplace_back(names.at(row.index), kinds == nullptr ? "" : to_text(kinds->value));
-  }
-  return stop_reasons(rows()) + warning_lines(warned) + device_line(run_);
+  rows_.push_back({index, std::move(row), largest_parts(tables)});
 }
 
 }  // namespace paceline

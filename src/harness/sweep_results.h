@@ -32,25 +32,16 @@ class SweepResults {
   [[nodiscard]] std::string finish(const std::vector<std::string>& ids, bool complete);
 
  private:
-  struct Profile {
-    std::size_t index;  // of the case
-    std::vector<Table> tables;
-  };
-
-  void add_profile(std::size_t index, const std::vector<Table>& tables);
   // Warns of input files of a kept case that were written after its run.
   void warn_of_changed_inputs(std::size_t index, const Row& row);
-  void show(std::size_t index, Row row);
-  [[nodiscard]] std::vector<Row> rows() const;
+  void show(std::size_t index, Row row, const std::vector<Table>& tables);
   void print(const std::vector<Table>& closing) const;
-  [[nodiscard]] std::string remarks() const;
 
   const Experiment& experiment_;
   const RunOptions& options_;
   RunInfo run_;
   ResultFile file_;
   std::vector<SummaryRow> rows_;
-  std::vector<Profile> profiles_;
   std::set<std::string> changed_;  // input files that a warning has named
 };
 

@@ -50,24 +50,21 @@ bool ends_in_case_hash(std::string_view text) {
 }
 
 void Case::set(std::string_view name, Value value) {
-  for (auto& [existing, old] : factors_) {
-    if (existing == name) {
-      old = std::move(value);
-      return;
-    }
+  const auto known = std::ranges::find(factors_, name, &std::pair<std::string, Value>::first);
+  if (known == factors_.end()) {
+    factors_.emplace_back(name, std::move(value));
+  } else {
+    known->second = std::move(value);
   }
-  factors_.emplace_back(name, std::move(value));
 }
 
-bool Case::has(std::string_view name) const {
-  return std::any_of(factors_.begin(), factors_.end(),
-                     [&](const auto& factor) { return factor.first == name; });
+const Value* Case::find(std::string_view name) const {
+  const auto known = std::ranges::find(factors_, name, &std::pair<std::string, Value>::first);
+  return known == factors_.end() ? nullptr : &known->second;
 }
 
 const Value& Case::at(std::string_view name) const {
-  for (const auto& [existing, value] : factors_) {
-    if (existing == name) return value;
-  }
+  if (const Value* value = find(name)) return *value;
   throw InternalError(fmt::format("a case has no factor '{}'", name));
 }
 
@@ -75,9 +72,10 @@ std::string Case::id(const std::vector<std::string>& named) const {
   constexpr std::size_t longest = 120;  // file systems allow names of 255 bytes
   std::string readable;
   for (const std::string& name : named) {
-    if (!has(name)) continue;
+    const Value* value = find(name);
+    if (value == nullptr) continue;
     if (!readable.empty()) readable += '-';
-    readable += reduced(to_text(at(name)));
+    readable += reduced(to_text(*value));
   }
   if (readable.size() > longest) readable.resize(longest);
 

@@ -32,7 +32,7 @@ class Case {
   // Appends a factor, or replaces the value of the factor of that name.
   void set(std::string_view name, Value value);
 
-  [[nodiscard]] bool has(std::string_view name) const;
+  [[nodiscard]] bool has(std::string_view name) const { return find(name) != nullptr; }
   // Throws InternalError for an unknown name.
   [[nodiscard]] const Value& at(std::string_view name) const;
   [[nodiscard]] const std::vector<std::pair<std::string, Value>>& factors() const {
@@ -46,6 +46,8 @@ class Case {
   [[nodiscard]] bool operator==(const Case&) const = default;
 
  private:
+  [[nodiscard]] const Value* find(std::string_view name) const;
+
   std::vector<std::pair<std::string, Value>> factors_;
 };
 

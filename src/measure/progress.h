@@ -10,7 +10,7 @@
 
 #include "core/clock.h"
 #include "core/non_copyable.h"
-#include "measure/fit.h"
+#include "measure/statistics.h"
 
 namespace paceline {
 

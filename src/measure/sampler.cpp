@@ -10,7 +10,7 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "measure/statistics.h"
-#include "measure/trend.h"
+#include "measure/time_series.h"
 
 namespace paceline {
 
@@ -22,55 +22,44 @@ std::int64_t involuntary_switches() {
   return usage.ru_nivcsw;
 }
 
-// The repetitions so far and their headlines.
-class Series {
- public:
-  Series(World& world, const SamplerHooks& hooks, std::size_t phases, bool decides)
-      : world_(world), hooks_(hooks), decides_(decides) {
-    taken_.seconds.resize(phases);
-  }
+// The repetitions so far. Their headlines, where a stop rule needs them: maxima over ranks, so that
+// all ranks make the same decision.
+struct Series {
+  Repetitions taken;
+  std::vector<double> headlines = {};
+  double total_seconds = 0;
 
-  void repeat() {
-    const bool stop = hooks_.stop_requested && hooks_.stop_requested();
-    if (world_.agree(stop ? Status::stopped : Status::ok) == Status::stopped) {
-      throw StoppedError("stopped by a signal");
-    }
-    taken_.take(hooks_.repetition);
-    if (!decides_) return;
-    headlines_.push_back(world_.max(taken_.seconds.back().back()));
-    total_seconds_ += headlines_.back();
-  }
-
-  [[nodiscard]] int count() const { return static_cast<int>(taken_.count()); }
-  // Maxima over ranks, so that all ranks make the same decision; empty unless `decides`.
-  [[nodiscard]] const std::vector<double>& headlines() const { return headlines_; }
-  [[nodiscard]] double total_seconds() const { return total_seconds_; }
-  [[nodiscard]] Repetitions take() { return std::move(taken_); }
-
- private:
-  World& world_;
-  const SamplerHooks& hooks_;
-  bool decides_;
-  Repetitions taken_;
-  std::vector<double> headlines_;
-  double total_seconds_ = 0;
+  [[nodiscard]] int count() const { return static_cast<int>(taken.count()); }
 };
+
+// Collective: one more repetition.
+void repeat(Series& series, World& world, const SamplerHooks& hooks, bool decides) {
+  const bool stop = hooks.stop_requested && hooks.stop_requested();
+  if (world.agree(stop ? Status::stopped : Status::ok) == Status::stopped) {
+    throw StoppedError("stopped by a signal");
+  }
+  series.taken.take(hooks.repetition);
+  if (!decides) return;
+  series.headlines.push_back(world.max(series.taken.seconds.back().back()));
+  series.total_seconds += series.headlines.back();
+}
 
 // The reason to end warm-up; empty: continue.
 std::string warmup_end(const SamplerConfig& config, const Series& series) {
   if (series.count() < config.warmup) return "";
   if (config.max_warmup == 0) return "warmup";
-  if (is_steady(series.headlines())) return "steady";
+  if (is_steady(series.headlines)) return "steady";
   return series.count() >= config.max_warmup ? "max_warmup" : "";
 }
 
 // The reason to end measuring; empty: continue.
 std::string measuring_end(const SamplerConfig& config, const Series& series) {
   if (series.count() < config.steps) return "";
-  if (series.total_seconds() >= config.min_time) {
+  if (series.total_seconds >= config.min_time) {
     if (config.until_ci <= 0) return config.min_time > 0 ? "min_time" : "steps";
     constexpr double percent = 100;
-    const double half_width = relative_half_width(summarize(series.headlines()));
+    const Summary summary = summarize(series.headlines);
+    const double half_width = (summary.ci_high - summary.ci_low) / 2 / summary.median;
     if (half_width * percent <= config.until_ci) return "converged";
     if (series.count() >= measured_at_most(config)) return "max_steps";
   }
@@ -81,7 +70,7 @@ std::string measuring_end(const SamplerConfig& config, const Series& series) {
 int expected_repetitions(const SamplerConfig& config, const Series& series) {
   const int most = measured_at_most(config);
   if (config.min_time <= 0) return most;
-  const double wanted = std::ceil(series.count() * config.min_time / series.total_seconds());
+  const double wanted = std::ceil(series.count() * config.min_time / series.total_seconds);
   const int cap = config.max_steps > 0 ? config.max_steps : std::numeric_limits<int>::max();
   return static_cast<int>(std::clamp<double>(wanted, std::min(most, cap), cap));
 }
@@ -139,26 +128,24 @@ void check_sampling(const SamplerConfig& config) {
 
 Samples take_samples(World& world, const SamplerConfig& config, std::vector<std::string> phases,
                      const SamplerHooks& hooks) {
-  if (phases.empty() || config.steps < 1) {
-    throw InternalError("sampling needs at least one phase and one step");
-  }
   const auto report = [&](bool warmup, int done, int total) {
     if (hooks.progress) hooks.progress(warmup, done, total);
   };
+  const Series none{.taken = {.seconds = std::vector<std::vector<double>>(phases.size())}};
   Samples samples;
-  Series warmup(world, hooks, phases.size(), config.max_warmup > 0);
+  Series warmup = none;
   while ((samples.warmup_reason = warmup_end(config, warmup)).empty()) {
-    warmup.repeat();
+    repeat(warmup, world, hooks, config.max_warmup > 0);
     report(true, warmup.count(), std::max(config.warmup, config.max_warmup));
   }
-  Series measured(world, hooks, phases.size(), config.until_ci > 0 || config.min_time > 0);
+  Series measured = none;
   while ((samples.stop_reason = measuring_end(config, measured)).empty()) {
-    measured.repeat();
+    repeat(measured, world, hooks, config.until_ci > 0 || config.min_time > 0);
     report(false, measured.count(), expected_repetitions(config, measured));
   }
   samples.phases = std::move(phases);
-  samples.warmup = warmup.take();
-  samples.measured = measured.take();
+  samples.warmup = std::move(warmup.taken);
+  samples.measured = std::move(measured.taken);
   return samples;
 }
 

@@ -13,6 +13,14 @@ namespace {
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
+bool has_nan(std::span<const double> values) {
+  return std::ranges::any_of(values, [](double v) { return std::isnan(v); });
+}
+
+bool has_nan(const RankSamples& samples) {
+  return std::ranges::any_of(samples, [](std::span<const double> rank) { return has_nan(rank); });
+}
+
 double median_of_sorted(const std::vector<double>& x) {
   const std::size_t n = x.size();
   return n % 2 == 1 ? x[n / 2] : (x[n / 2 - 1] + x[n / 2]) / 2;
@@ -31,12 +39,31 @@ double order_statistic(const std::vector<double>& x, double k) {
   return x[static_cast<std::size_t>(kept) - 1];
 }
 
+// One repetition on its slowest rank.
+struct SlowestRank {
+  double headline;
+  std::vector<double> parts;  // by phase, then the rest
+};
+
+SlowestRank slowest_rank_in(std::size_t repetition, const std::vector<const RankSamples*>& phases,
+                            const RankSamples& headline) {
+  const auto longest = std::ranges::max_element(
+      headline, [&](const auto& a, const auto& b) { return a.at(repetition) < b.at(repetition); });
+  const auto rank = static_cast<std::size_t>(longest - headline.begin());
+  SlowestRank slowest{.headline = longest->at(repetition), .parts = {}};
+  double rest = slowest.headline;
+  for (const RankSamples* phase : phases) {
+    slowest.parts.push_back(phase->at(rank).at(repetition));
+    rest -= slowest.parts.back();
+  }
+  slowest.parts.push_back(rest);
+  return slowest;
+}
+
 }  // namespace
 
 Summary summarize(std::span<const double> values) {
-  const bool undefined = values.empty() || std::any_of(values.begin(), values.end(),
-                                                       [](double v) { return std::isnan(v); });
-  if (undefined) return {nan, nan, nan, nan, nan, nan, nan, nan};
+  if (values.empty() || has_nan(values)) return {nan, nan, nan, nan, nan, nan, nan, nan};
 
   std::vector<double> x(values.begin(), values.end());
   std::sort(x.begin(), x.end());
@@ -58,11 +85,7 @@ Summary summarize(std::span<const double> values) {
   return s;
 }
 
-double relative_half_width(const Summary& summary) {
-  return (summary.ci_high - summary.ci_low) / 2 / summary.median;
-}
-
-std::vector<double> max_over_ranks(const std::vector<std::vector<double>>& samples) {
+std::vector<double> max_over_ranks(const RankSamples& samples) {
   if (samples.empty()) return {};
   std::vector<double> most = samples.front();
   for (const std::vector<double>& rank : samples) {
@@ -72,7 +95,7 @@ std::vector<double> max_over_ranks(const std::vector<std::vector<double>>& sampl
   return most;
 }
 
-int slowest_rank(const std::vector<std::vector<double>>& samples) {
+int slowest_rank(const RankSamples& samples) {
   int slowest = 0;
   double longest = -std::numeric_limits<double>::infinity();
   for (std::size_t rank = 0; rank < samples.size(); ++rank) {
@@ -83,6 +106,65 @@ int slowest_rank(const std::vector<std::vector<double>>& samples) {
     }
   }
   return slowest;
+}
+
+std::vector<HeadlinePart> headline_parts(const std::vector<const RankSamples*>& phases,
+                                         const RankSamples& headline) {
+  const std::size_t n = headline.empty() ? 0 : headline.front().size();
+  if (n == 0) return {};
+  const auto phase_has_nan = [](const RankSamples* phase) { return has_nan(*phase); };
+  if (has_nan(headline) || std::any_of(phases.begin(), phases.end(), phase_has_nan)) {
+    return std::vector<HeadlinePart>(phases.size() + 1, {nan, nan});
+  }
+  std::vector<SlowestRank> repetitions;
+  for (std::size_t i = 0; i < n; ++i) {
+    repetitions.push_back(slowest_rank_in(i, phases, headline));
+  }
+  std::ranges::stable_sort(repetitions, {}, &SlowestRank::headline);
+  std::vector<HeadlinePart> parts;
+  for (std::size_t p = 0; p <= phases.size(); ++p) {
+    const double middle_two = repetitions[(n - 1) / 2].parts[p] + repetitions[n / 2].parts[p];
+    double sum = 0;
+    for (const SlowestRank& repetition : repetitions) sum += repetition.parts[p];
+    parts.push_back({.of_median = middle_two / 2, .of_mean = sum / static_cast<double>(n)});
+  }
+  return parts;
+}
+
+LatencyBandwidth fit_latency_bandwidth(const std::vector<TimedSize>& points) {
+  const auto bad = [](const TimedSize& p) { return !(p.seconds > 0); };
+  const auto same = [&](const TimedSize& p) { return p.bytes == points.front().bytes; };
+  if (std::ranges::any_of(points, bad) || std::ranges::all_of(points, same)) return {nan, nan, nan};
+  // Minimise the sum of ((a + b x - t) / t)^2 over a, b >= 0.
+  double w = 0;
+  double x = 0;
+  double xx = 0;
+  double t = 0;
+  double xt = 0;
+  for (const auto& [bytes, seconds] : points) {
+    const double weight = 1 / (seconds * seconds);
+    w += weight;
+    x += weight * bytes;
+    xx += weight * bytes * bytes;
+    t += weight * seconds;
+    xt += weight * bytes * seconds;
+  }
+  const double determinant = w * xx - x * x;
+  double a = (t * xx - x * xt) / determinant;
+  double b = (w * xt - x * t) / determinant;
+  if (b < 0) {
+    a = t / w;
+    b = 0;
+  } else if (a < 0) {
+    a = 0;
+    b = xt / xx;
+  }
+  LatencyBandwidth fit{.latency = a,
+                       .bandwidth = b > 0 ? 1 / b : std::numeric_limits<double>::infinity()};
+  for (const auto& [bytes, seconds] : points) {
+    fit.worst_error = std::max(fit.worst_error, std::abs(a + b * bytes - seconds) / seconds);
+  }
+  return fit;
 }
 
 }  // namespace paceline

@@ -1,5 +1,6 @@
 #pragma once
-// The statistics of a sample. tests/unit checks each formula.
+// The statistics of samples: summaries, the parts of a headline, and a fit of latency and
+// bandwidth. tests/unit checks each formula.
 
 #include <array>
 #include <cstddef>
@@ -9,6 +10,8 @@
 #include <vector>
 
 namespace paceline {
+
+using RankSamples = std::vector<std::vector<double>>;  // [rank][repetition] seconds
 
 struct Summary {
   double median = 0;
@@ -40,14 +43,42 @@ inline constexpr std::array<std::pair<std::string_view, double Summary::*>, 8> s
 // Every member is NaN if there are no values or any value is NaN.
 [[nodiscard]] Summary summarize(std::span<const double> values);
 
-// Half the interval's width over the median; NaN if there is no interval.
-[[nodiscard]] double relative_half_width(const Summary& summary);
-
-// samples[rank][repetition] -> the maximum over ranks of each repetition. Throws InternalError if
-// ranks have different counts.
-[[nodiscard]] std::vector<double> max_over_ranks(const std::vector<std::vector<double>>& samples);
+// The maximum over ranks of each repetition. Throws InternalError if ranks have different counts.
+[[nodiscard]] std::vector<double> max_over_ranks(const RankSamples& samples);
 
 // The rank whose median is the largest (the lowest such rank).
-[[nodiscard]] int slowest_rank(const std::vector<std::vector<double>>& samples);
+[[nodiscard]] int slowest_rank(const RankSamples& samples);
+
+// The contribution of a phase of the repetitions to their headline.
+struct HeadlinePart {
+  double of_median = 0;  // seconds
+  double of_mean = 0;    // seconds
+};
+
+// The headline of a repetition is the maximum over ranks. A part is a phase's time on the rank with
+// this maximum (the lowest such rank). of_median: in the repetition with the median headline (for
+// an even number of repetitions, the mean of the middle two). of_mean: the mean over all
+// repetitions. The last part is the rest: the headline minus all phases. The parts therefore add up
+// to the median, and to the mean, of the headline. Empty without repetitions; NaN if any sample is
+// NaN.
+[[nodiscard]] std::vector<HeadlinePart> headline_parts(
+    const std::vector<const RankSamples*>& phases, const RankSamples& headline);
+
+struct TimedSize {
+  double bytes = 0;
+  double seconds = 0;
+};
+
+// The model time = latency + bytes / bandwidth, fitted to a sweep.
+struct LatencyBandwidth {
+  double latency = 0;      // seconds, >= 0
+  double bandwidth = 0;    // bytes per second; infinite if time does not grow with size
+  double worst_error = 0;  // the largest |fitted - measured| / measured
+};
+
+// Least squares of relative errors (weights 1 / seconds^2). If latency or slope would be negative,
+// it is set to 0 and the other is fitted alone. NaN for fewer than two different sizes, or times
+// <= 0.
+[[nodiscard]] LatencyBandwidth fit_latency_bandwidth(const std::vector<TimedSize>& points);
 
 }  // namespace paceline

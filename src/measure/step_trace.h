@@ -1,5 +1,5 @@
 #pragma once
-// StepTrace: the activities of a rank's device in each of several steps.
+// StepTrace: the activities of a rank's device in each of several steps, and intervals of time.
 
 #include <cstdint>
 #include <string>
@@ -48,5 +48,18 @@ void keep_first_steps(StepTrace& trace, int count);
 // The fraction of the time of all ranks' collective kernels in which a kernel of another kind runs
 // on another stream of the same rank. NaN without collectives.
 [[nodiscard]] double communication_overlap(const std::vector<StepTrace>& ranks);
+
+struct Interval {
+  double begin = 0;
+  double end = 0;
+};
+
+// The union as disjoint intervals, sorted.
+[[nodiscard]] std::vector<Interval> union_of(std::vector<Interval> intervals);
+// The sum of the lengths.
+[[nodiscard]] double length_of(const std::vector<Interval>& intervals);
+// The length of `intervals` that is covered by the union of `by`.
+[[nodiscard]] double covered_length(const std::vector<Interval>& intervals,
+                                    const std::vector<Interval>& by);
 
 }  // namespace paceline

@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
-#include "measure/headline_parts.h"
 #include "measure/statistics.h"
 #include "record/descriptions.h"
 #include "record/environment.h"

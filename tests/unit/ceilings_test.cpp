@@ -7,7 +7,7 @@
 #include "constants.h"
 #include "core/error.h"
 #include "cpu/cpu_device.h"
-#include "harness/lone_world.h"
+#include "harness/launch.h"
 
 namespace paceline {
 namespace {

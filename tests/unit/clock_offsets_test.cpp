@@ -1,8 +1,7 @@
-#include "harness/clock_offsets.h"
-
 #include <gtest/gtest.h>
 
 #include "core/clock.h"
+#include "harness/gather.h"
 #include "thread_world.h"
 
 namespace paceline {

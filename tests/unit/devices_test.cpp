@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "harness/lone_world.h"
+#include "harness/launch.h"
 
 namespace paceline {
 namespace {

@@ -5,10 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <cstdlib>
 #include <functional>
 
-#include "core/non_copyable.h"
+#include "tests/unit/environment_variable.h"
 #include "tests/unit/thread_world.h"
 
 namespace paceline {
@@ -91,26 +90,16 @@ TEST(Launch, ranks_without_a_device_agree_with_any) {
       of_devices("H200", "H100", "H200").starts_with("device: H200 (ranks 0, 2), H100 (rank 1); "));
 }
 
-// An environment variable of a launcher, set during the lifetime of the object.
-class Variable : NonCopyable {
- public:
-  Variable(const char* name, const char* value) : name_(name) { setenv(name, value, 1); }
-  ~Variable() { unsetenv(name_); }
-
- private:
-  const char* name_;
-};
-
 TEST(Launch, all_srun_tasks_must_be_mpi_ranks) {
-  for (const char* name :
-       {"SLURM_STEP_NUM_TASKS", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID"}) {
-    unsetenv(name);  // set if the tests themselves run under a launcher
-  }
+  // Set if the tests themselves run under a launcher.
+  const EnvironmentVariable tasks("SLURM_STEP_NUM_TASKS", nullptr);
+  const EnvironmentVariable open_mpi("OMPI_COMM_WORLD_LOCAL_RANK", nullptr);
+  const EnvironmentVariable mpich("MPI_LOCALRANKID", nullptr);
   EXPECT_NO_THROW(require_all_tasks(1));
-  const Variable of_srun("SLURM_STEP_NUM_TASKS", "4");
+  const EnvironmentVariable of_srun("SLURM_STEP_NUM_TASKS", "4");
   EXPECT_NO_THROW(require_all_tasks(4));
   EXPECT_THROW(require_all_tasks(1), EnvironmentError);
-  const Variable of_mpirun("OMPI_COMM_WORLD_LOCAL_RANK", "0");
+  const EnvironmentVariable of_mpirun("OMPI_COMM_WORLD_LOCAL_RANK", "0");
   EXPECT_NO_THROW(require_all_tasks(2));
 }
 

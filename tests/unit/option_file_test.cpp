@@ -1,6 +1,6 @@
-#include "harness/option_file.h"
-
 #include <gtest/gtest.h>
+
+#include "harness/option_parser.h"
 
 namespace paceline {
 namespace {

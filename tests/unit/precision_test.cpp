@@ -8,7 +8,7 @@
 
 #include "cpu/cpu_device.h"
 #include "experiments/precision/studies.h"
-#include "harness/lone_world.h"
+#include "harness/launch.h"
 
 namespace paceline {
 namespace {

@@ -4,8 +4,6 @@
 
 #include <atomic>
 #include <cmath>
-#include <filesystem>
-#include <fstream>
 #include <thread>
 
 #include "core/clock.h"
@@ -95,19 +93,15 @@ TEST(ClockLimits, HaveNames) {
 
 TEST(CpuSensors, ReadWhatLinuxShows) {
   const TempFolder root;
-  const auto write = [&](const std::string& file, const std::string& text) {
-    std::filesystem::create_directories((root.path() / file).parent_path());
-    std::ofstream(root.path() / file) << text << "\n";
-  };
   CpuSensors none({0, 1}, root.path());
   EXPECT_TRUE(std::isnan(none.read().values.at(0)));
   EXPECT_TRUE(std::isnan(none.read().values.at(1)));
 
-  write("sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq", "2000000");
-  write("sys/devices/system/cpu/cpu1/cpufreq/scaling_cur_freq", "3000000");
-  write("sys/devices/system/cpu/cpu2/cpufreq/scaling_cur_freq", "9000000");
-  write("sys/class/thermal/thermal_zone0/temp", "41000");
-  write("sys/class/thermal/thermal_zone1/temp", "55500");
+  root.write("sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq", "2000000");
+  root.write("sys/devices/system/cpu/cpu1/cpufreq/scaling_cur_freq", "3000000");
+  root.write("sys/devices/system/cpu/cpu2/cpufreq/scaling_cur_freq", "9000000");
+  root.write("sys/class/thermal/thermal_zone0/temp", "41000");
+  root.write("sys/class/thermal/thermal_zone1/temp", "55500");
   CpuSensors both({0, 1}, root.path());
   EXPECT_EQ(both.read().values.at(0), 2.5e9);
   EXPECT_EQ(both.read().values.at(1), 55.5);

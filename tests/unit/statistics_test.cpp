@@ -98,15 +98,6 @@ TEST(Summary, P95IsTheNearestRank) {
   EXPECT_EQ(summarize(ranks(100)).p95, 95);
 }
 
-TEST(RelativeHalfWidth, OfTheMedian) {
-  Summary s;
-  s.median = 10;
-  s.ci_low = 9;
-  s.ci_high = 12;
-  EXPECT_DOUBLE_EQ(relative_half_width(s), 0.15);
-  EXPECT_TRUE(std::isnan(relative_half_width(summarize(ranks(5)))));
-}
-
 TEST(MaxOverRanks, OfEachRepetition) {
   EXPECT_EQ(max_over_ranks({{1, 5, 3}, {2, 4, 3}}), (std::vector<double>{2, 5, 3}));
   EXPECT_EQ(max_over_ranks({}), std::vector<double>{});
@@ -117,6 +108,90 @@ TEST(SlowestRank, HasTheLargestMedian) {
   EXPECT_EQ(slowest_rank({{1, 1, 9}, {2, 2, 2}, {1, 1, 1}}), 1);
   EXPECT_EQ(slowest_rank({{2, 2}, {2, 2}}), 0);
   EXPECT_EQ(slowest_rank({{}, {}}), 0);
+}
+
+// [rank][repetition]. The maxima of the headline are 10 (rank 1), 7 (rank 0), 8 (rank 1).
+const RankSamples forward_seconds = {{1, 2, 3}, {4, 5, 2}};
+const RankSamples backward_seconds = {{2, 4, 1}, {5, 1, 5}};
+const RankSamples step_seconds = {{4, 7, 6}, {10, 6.5, 8}};
+
+TEST(HeadlineParts, AreOfTheSlowestRankInTheMedianRepetition) {
+  const auto parts = headline_parts({&forward_seconds, &backward_seconds}, step_seconds);
+  ASSERT_EQ(parts.size(), 3U);
+  EXPECT_EQ(parts[0].of_median, 2);  // rank 1, repetition 2
+  EXPECT_EQ(parts[1].of_median, 5);
+  EXPECT_EQ(parts[2].of_median, 1);
+  EXPECT_DOUBLE_EQ(parts[0].of_mean, (4 + 2 + 2) / 3.0);
+  EXPECT_DOUBLE_EQ(parts[1].of_mean, (5 + 4 + 5) / 3.0);
+  EXPECT_DOUBLE_EQ(parts[2].of_mean, (1 + 1 + 1) / 3.0);
+}
+
+TEST(HeadlineParts, OfAnEvenNumberAreTheMeanOfTheMiddleTwo) {
+  // The headline times, sorted: 1, 4, 6, 9.
+  const RankSamples phase = {{8, 1, 2, 3}};
+  const RankSamples headline = {{9, 1, 6, 4}};
+  const auto parts = headline_parts({&phase}, headline);
+  EXPECT_EQ(parts[0].of_median, 2.5);
+  EXPECT_EQ(parts[0].of_median + parts[1].of_median, 5);
+  EXPECT_EQ(parts[0].of_mean + parts[1].of_mean, 5);
+}
+
+TEST(HeadlineParts, OfEqualRanksTheLowestCounts) {
+  const RankSamples phase = {{1}, {2}};
+  const RankSamples headline = {{3}, {3}};
+  EXPECT_EQ(headline_parts({&phase}, headline)[0].of_median, 1);
+}
+
+TEST(HeadlineParts, ThereAreNoneWithoutRepetitions) {
+  const RankSamples nothing = {{}, {}};
+  EXPECT_TRUE(headline_parts({&nothing}, nothing).empty());
+  EXPECT_TRUE(headline_parts({}, {}).empty());
+}
+
+TEST(HeadlineParts, AreNaNIfASampleIsNaN) {
+  const RankSamples known = {{1, 2}, {1, 2}};
+  const RankSamples partly = {{1, 2}, {1, NAN}};
+  const auto expect_nan = [](const std::vector<HeadlinePart>& parts) {
+    ASSERT_EQ(parts.size(), 3U);
+    for (const HeadlinePart& part : parts) {
+      EXPECT_TRUE(std::isnan(part.of_median));
+      EXPECT_TRUE(std::isnan(part.of_mean));
+    }
+  };
+  expect_nan(headline_parts({&known, &partly}, known));
+  expect_nan(headline_parts({&known, &known}, partly));
+}
+
+TEST(Fit, ExactPointsGiveTheLine) {
+  std::vector<TimedSize> points;
+  for (const double bytes : {1e3, 1e5, 1e6, 1e8}) points.push_back({bytes, 5e-6 + bytes / 2e9});
+  const LatencyBandwidth fit = fit_latency_bandwidth(points);
+  EXPECT_NEAR(fit.latency, 5e-6, 1e-15);
+  EXPECT_NEAR(fit.bandwidth, 2e9, 1);
+  EXPECT_LT(fit.worst_error, 1e-12);
+}
+
+// An unweighted fit would be determined by the largest size, with an arbitrary latency.
+TEST(Fit, EverySizeCountsByItsRelativeError) {
+  const std::vector<TimedSize> points = {{8, 1e-5}, {1e6, 6e-5}, {1e9, 0.055}};
+  const LatencyBandwidth fit = fit_latency_bandwidth(points);
+  EXPECT_NEAR(fit.latency, 1e-5, 1e-6);
+  EXPECT_LT(fit.worst_error, 0.1);
+}
+
+TEST(Fit, NothingIsNegative) {
+  const LatencyBandwidth steep = fit_latency_bandwidth({{1e3, 1e-6}, {1e6, 2e-3}});
+  EXPECT_EQ(steep.latency, 0);
+  EXPECT_GT(steep.bandwidth, 0);
+  const LatencyBandwidth falling = fit_latency_bandwidth({{1e3, 2e-6}, {1e6, 1e-6}});
+  EXPECT_GT(falling.latency, 0);
+  EXPECT_TRUE(std::isinf(falling.bandwidth));
+}
+
+TEST(Fit, OneSizeOrNoTimeFitsNothing) {
+  EXPECT_TRUE(std::isnan(fit_latency_bandwidth({}).latency));
+  EXPECT_TRUE(std::isnan(fit_latency_bandwidth({{8, 1e-5}, {8, 2e-5}}).bandwidth));
+  EXPECT_TRUE(std::isnan(fit_latency_bandwidth({{8, 0}, {16, 2e-5}}).latency));
 }
 
 }  // namespace

@@ -1,12 +1,11 @@
 // Ranks with different sweeps: all ranks throw before the first case that differs, and none hangs.
 
-#include "harness/sweep.h"
-
 #include <gtest/gtest.h>
 
 #include <atomic>
 
 #include "core/error.h"
+#include "harness/experiment.h"
 #include "tests/unit/records.h"
 #include "tests/unit/temp_folder.h"
 #include "tests/unit/thread_world.h"

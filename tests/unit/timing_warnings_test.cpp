@@ -1,5 +1,3 @@
-#include "harness/timing_warnings.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/conditions.h"
 #include "thread_world.h"
 
 namespace paceline {

@@ -11,7 +11,7 @@
 #include "core/screen.h"
 #include "experiments/collectives/collective_run.h"
 #include "experiments/collectives/link_ceiling.h"
-#include "measure/fit.h"
+#include "measure/statistics.h"
 
 namespace paceline {
 

@@ -10,7 +10,7 @@
 #include "core/communicator.h"
 #include "experiments/collectives/collective_case.h"
 #include "harness/experiment.h"
-#include "harness/launch_devices.h"
+#include "harness/launch.h"
 
 namespace paceline {
 

@@ -3,7 +3,7 @@
 
 #include "experiments/collectives/collectives.h"
 #include "harness/command.h"
-#include "harness/sweep.h"
+#include "harness/experiment.h"
 
 namespace paceline {
 

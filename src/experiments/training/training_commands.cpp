@@ -2,7 +2,7 @@
 
 #include "experiments/training/training.h"
 #include "harness/command.h"
-#include "harness/sweep.h"
+#include "harness/experiment.h"
 
 namespace paceline {
 
@@ -31,7 +31,7 @@ class TrainingCommand final : public Command {
 
   void check(const OptionParser& p) override {
     check_run_options(run_, p);
-    refuse_config_as("--dump", p);
+    refuse_same_file("--dump", options_.dump, "--config", p.text("--config"));
     options_.factors.finish(p);
     if (run_.resume && !options_.dump.empty()) {
       throw UsageError(

@@ -11,7 +11,7 @@
 #include "experiments/training/training_comparison.h"
 #include "experiments/training/training_run.h"
 #include "harness/case_run.h"
-#include "harness/stop_signal.h"
+#include "harness/early_end.h"
 
 namespace paceline {
 

@@ -1,4 +1,4 @@
-#include "harness/clock_offsets.h"
+#include "harness/gather.h"
 
 #include <fmt/format.h>
 

@@ -1,8 +1,11 @@
-#include "harness/error_report.h"
+#include "harness/early_end.h"
 
 #include <fmt/format.h>
 
+#include <atomic>
+#include <csignal>
 #include <cstdlib>
+#include <initializer_list>
 #include <string>
 #include <system_error>
 
@@ -27,6 +30,12 @@ World* launch = nullptr;
     end_launch(*launch, error_of(error));
   }
 }
+
+// Global, because a signal handler can reach nothing else. Any thread may run the handler.
+std::atomic<bool> stop = false;
+static_assert(std::atomic<bool>::is_always_lock_free);
+
+extern "C" void on_stop_signal(int /*signal*/) { stop = true; }
 
 }  // namespace
 
@@ -62,5 +71,14 @@ void end_launch_when_uncaught(World& world) {
   launch = &world;
   std::set_terminate(end_uncaught);
 }
+
+StopSignal::StopSignal() {
+  for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGHUP}) {
+    // Signals ignored before stay ignored: nohup and background jobs of shells rely on that.
+    if (std::signal(signal, on_stop_signal) == SIG_IGN) std::signal(signal, SIG_IGN);
+  }
+}
+
+bool StopSignal::requested() { return stop; }
 
 }  // namespace paceline

@@ -1,4 +1,4 @@
-#include "harness/error_report.h"
+#include "harness/early_end.h"
 
 #include <gtest/gtest.h>
 

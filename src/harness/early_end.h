@@ -1,5 +1,6 @@
 #pragma once
-// How errors reach the user: one line on stderr, and the exit code.
+// How a launch ends early: by an error, which reaches the user as one line on stderr and the exit
+// code, or by a signal.
 //
 // An exception other than Error is not caught while ranks run: unwinding would free memory that
 // other threads of the rank, such as those of its streams, still use. std::terminate() prints the
@@ -25,5 +26,15 @@ ExitCode report(const Error& error);
 
 // Until the process ends: an exception that nobody catches, in any thread, ends the launch.
 void end_launch_when_uncaught(World& world);
+
+// SIGINT, SIGTERM, SIGUSR1 and SIGHUP (the terminal is gone) ask for an early stop: the running
+// case is abandoned, finished cases are kept. Signals that were ignored when the program started
+// stay ignored. Slurm sends such signals before a time limit and at preemption; mpirun forwards
+// SIGUSR1.
+class StopSignal {
+ public:
+  StopSignal();  // installs the handlers, until the process ends
+  [[nodiscard]] static bool requested();
+};
 
 }  // namespace paceline

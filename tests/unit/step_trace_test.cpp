@@ -1,4 +1,4 @@
-#include "measure/intervals.h"
+#include "measure/step_trace.h"
 
 #include <gtest/gtest.h>
 
