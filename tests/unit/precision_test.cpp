@@ -106,10 +106,10 @@ Status status_of(const PrecisionCase& c) {
   const FactorOptions<PrecisionCase> options(std::move(factors), c);
   LoneWorld world;
   CpuDevice device(std::size_t{1} << 28U, 1);
-  PrecisionExperiment experiment(options, world, device);
-  EXPECT_EQ(experiment.cases().size(), 1U);
+  const auto experiment = precision_experiment(options, world, device, 0);
+  EXPECT_EQ(experiment->cases().size(), 1U);
   Progress progress;
-  return experiment.run(0, progress).status;
+  return experiment->run(0, progress).status;
 }
 
 TEST(PrecisionExperiment, AMismatchIsTheCasesStatus) {

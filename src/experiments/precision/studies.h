@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/device.h"
-#include "experiments/precision/precision_case.h"
+#include "experiments/precision/precision.h"
 #include "record/case_record.h"
 
 namespace paceline {
