@@ -5,12 +5,13 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <optional>
 #include <set>
 
 #include "core/screen.h"
 #include "experiments/collectives/collective_run.h"
-#include "experiments/collectives/link_ceiling.h"
+#include "harness/cache_flush.h"
 #include "measure/fit.h"
 
 namespace paceline {
@@ -57,75 +58,122 @@ std::string sweep_text(const Case& sweep) {
                      to_text(sweep.at("ranks")));
 }
 
-}  // namespace
+class CollectivesExperiment final : public ExperimentOf<CollectiveCase> {
+ public:
+  CollectivesExperiment(const CollectivesOptions& options, World& world,
+                        std::vector<Backend> backends)
+      : options_(options), world_(world), backends_(std::move(backends)) {
+    // If nccl is swept too, cases that only nccl supports are left out for mpi. If mpi is the only
+    // backend, check() refuses them.
+    const auto is_available = [&](const CollectiveCase& c) {
+      return !options.all_backends || backend_of(c).ranks > 0;
+    };
+    const auto all = options.factors.cases([](CollectiveCase&) { return true; });
+    const bool nccl = std::any_of(all.begin(), all.end(), [&](const CollectiveCase& c) {
+      return c.backend == BackendKind::nccl && is_available(c);
+    });
+    set_cases(options.factors.factors(), options.factors.cases([&](CollectiveCase& c) {
+      if (c.ranks == 0) c.ranks = world.size();
+      return is_available(c) && (!nccl || refusal_of_mpi(c).empty());
+    }));
+  }
 
-CollectivesExperiment::CollectivesExperiment(const CollectivesOptions& options, World& world,
-                                             std::vector<Backend> backends)
-    : options_(options), world_(world), backends_(std::move(backends)) {
-  // If nccl is swept too, cases that only nccl supports are left out for mpi. If mpi is the only
-  // backend, check() refuses them.
-  const auto is_available = [&](const CollectiveCase& c) {
-    return !options.all_backends || backend_of(c).ranks > 0;
+  [[nodiscard]] std::string name() const override { return "collectives"; }
+  [[nodiscard]] std::vector<ShownColumn> shown_columns() const override {
+    std::vector<ShownColumn> shown = {{"algbw_bytes_per_s", "algbw"},
+                                      {"busbw_bytes_per_s", "busbw"},
+                                      {"link_share", "link share"},
+                                      {"slowest_rank", "slowest"},
+                                      {"wrong_elements", "wrong"}};
+    for (std::size_t i = 0; i < case_count(); ++i) {
+      const CollectiveCase& c = case_at(i);
+      if (c.message_bytes() == c.bytes.bytes) continue;
+      shown.insert(shown.begin(), {"message_bytes", "message"});
+      break;
+    }
+    return shown;
+  }
+  [[nodiscard]] std::string notes() const override {
+    return "algbw: bytes / time; busbw: algbw times 2 (n - 1) / n (all_reduce), (n - 1) / n "
+           "(reduce_scatter, all_gather, all_to_all), 1 (others). link share: busbw over the "
+           "highest rate at which a rank receives: in a ring of send_recv or a broadcast, the "
+           "best of three sizes";
+  }
+  [[nodiscard]] std::vector<Table> closing_tables(
+      const std::vector<SummaryRow>& rows) const override;
+
+ private:
+  // The subgroup of the ranks that take part; empty on the other ranks.
+  struct Members {
+    std::unique_ptr<World> world;
+    std::map<BackendKind, std::unique_ptr<Communicator>> communicators;
+    std::map<BackendKind, double> link_ceilings;  // bytes/s
   };
-  const auto all = options.factors.cases([](CollectiveCase&) { return true; });
-  const bool nccl = std::any_of(all.begin(), all.end(), [&](const CollectiveCase& c) {
-    return c.backend == BackendKind::nccl && is_available(c);
-  });
-  set_cases(options.factors.factors(), options.factors.cases([&](CollectiveCase& c) {
-    if (c.ranks == 0) c.ranks = world.size();
-    return is_available(c) && (!nccl || refusal_of_mpi(c).empty());
-  }));
-}
 
-const Backend& CollectivesExperiment::backend_of(const CollectiveCase& c) const {
-  return *std::find_if(backends_.begin(), backends_.end(),
-                       [&](const Backend& b) { return b.kind == c.backend; });
-}
-
-// A value that was named in an option is not skipped: check() refuses it.
-std::string CollectivesExperiment::reason_to_skip(const CollectiveCase& c) const {
-  const Backend& backend = backend_of(c);
-  if (c.ranks > world_.size()) {
-    return fmt::format("needs {} ranks; this launch has {}", c.ranks, world_.size());
+  [[nodiscard]] Prediction prediction(const CollectiveCase& c) const override {
+    const auto bytes = static_cast<double>(c.message_bytes());
+    const double n = c.ranks;
+    const double set =
+        c.is_in_place() ? 1 : (c.op->send_is_whole ? 1 : 1 / n) + (c.op->recv_is_whole ? 1 : 1 / n);
+    const Backend& backend = backend_of(c);
+    const Device* const device = backend.device.get();
+    return {.flops = 0,
+            .bytes = bytes * c.op->bus.of(n),
+            .memory_bytes = bytes * set * static_cast<double>(buffer_sets(c, cache_bytes(device))),
+            .flush_bytes = static_cast<double>(flush_bytes(c.cache, device))};
   }
-  if (c.ranks > backend.ranks) {
-    return fmt::format("{}; {} can use {} of the {} ranks", backend.limit_reason,
-                       name_of(backend.kind), backend.ranks, c.ranks);
+  void check(const CollectiveCase& c) const override;
+  // A value that was named in an option is not skipped: check() refuses it.
+  [[nodiscard]] std::string reason_to_skip(const CollectiveCase& c) const override {
+    const Backend& backend = backend_of(c);
+    if (c.ranks > world_.size()) {
+      return fmt::format("needs {} ranks; this launch has {}", c.ranks, world_.size());
+    }
+    if (c.ranks > backend.ranks) {
+      return fmt::format("{}; {} can use {} of the {} ranks", backend.limit_reason,
+                         name_of(backend.kind), backend.ranks, c.ranks);
+    }
+    return {};
   }
-  return {};
-}
-
-std::size_t CollectivesExperiment::device_memory(const CollectiveCase& c) const {
-  return backend_of(c).device->info().memory_bytes;
-}
-
-Prediction CollectivesExperiment::prediction(const CollectiveCase& c) const {
-  const auto bytes = static_cast<double>(c.message_bytes());
-  const double n = c.ranks;
-  const double set =
-      c.is_in_place() ? 1 : (c.op->send_is_whole ? 1 : 1 / n) + (c.op->recv_is_whole ? 1 : 1 / n);
-  const Backend& backend = backend_of(c);
-  const Device* const device = backend.device.get();
-  return {.flops = 0,
-          .bytes = bytes * c.op->bus.of(n),
-          .memory_bytes = bytes * set * static_cast<double>(buffer_sets(c, cache_bytes(device))),
-          .flush_bytes = static_cast<double>(flush_bytes(c.cache, device))};
-}
-
-void CollectivesExperiment::check_fit(const CollectiveCase& c) const {
-  std::set<std::int64_t> sizes;
-  for (std::size_t i = 0; i < case_count(); ++i) {
-    CollectiveCase other = case_at(i);
-    const std::int64_t size = other.message_bytes();
-    other.bytes = c.bytes;
-    if (other == c && size > 0) sizes.insert(size);
+  [[nodiscard]] std::size_t device_memory(const CollectiveCase& c) const override {
+    return backend_of(c).device->info().memory_bytes;
   }
-  if (sizes.size() >= 2) return;
-  throw UsageError(
-      fmt::format("--fit: needs at least two message sizes above 0, in multiples of {} bytes ({}, "
-                  "{}, --ranks {}); give --bytes more values",
-                  c.message_unit(), c.op->name, name_of(c.dtype), c.ranks));
-}
+  [[nodiscard]] CaseRecord measure(const CollectiveCase& c, Progress& progress) override;
+
+  [[nodiscard]] const Backend& backend_of(const CollectiveCase& c) const {
+    return *std::find_if(backends_.begin(), backends_.end(),
+                         [&](const Backend& b) { return b.kind == c.backend; });
+  }
+  // Throws UsageError if the sweep over --bytes that `c` is part of cannot be fitted.
+  void check_fit(const CollectiveCase& c) const {
+    std::set<std::int64_t> sizes;
+    for (std::size_t i = 0; i < case_count(); ++i) {
+      CollectiveCase other = case_at(i);
+      const std::int64_t size = other.message_bytes();
+      other.bytes = c.bytes;
+      if (other == c && size > 0) sizes.insert(size);
+    }
+    if (sizes.size() >= 2) return;
+    throw UsageError(
+        fmt::format("--fit: needs at least two message sizes above 0, in multiples of {} bytes "
+                    "({}, {}, --ranks {}); give --bytes more values",
+                    c.message_unit(), c.op->name, name_of(c.dtype), c.ranks));
+  }
+  // Collective over all ranks.
+  [[nodiscard]] Members& members_of(int ranks) {
+    const auto [it, is_new] = members_.try_emplace(ranks);
+    if (is_new) it->second.world = world_.split(world_.rank() < ranks ? 0 : -1, 0);
+    return it->second;
+  }
+  // Collective over members.world.
+  [[nodiscard]] CaseRecord measure_among(Members& members, const CollectiveCase& c,
+                                         Progress& progress);
+
+  const CollectivesOptions& options_;
+  World& world_;
+  std::vector<Backend> backends_;
+  std::map<int, Members> members_;  // by number of ranks
+};
 
 void CollectivesExperiment::check(const CollectiveCase& c) const {
   check_sampling(c);
@@ -146,12 +194,6 @@ void CollectivesExperiment::check(const CollectiveCase& c) const {
   if (const std::string refusal = refusal_of_mpi(c); !refusal.empty()) throw UsageError(refusal);
 }
 
-CollectivesExperiment::Members& CollectivesExperiment::members_of(int ranks) {
-  const auto [it, is_new] = members_.try_emplace(ranks);
-  if (is_new) it->second.world = world_.split(world_.rank() < ranks ? 0 : -1, 0);
-  return it->second;
-}
-
 CaseRecord CollectivesExperiment::measure_among(Members& members, const CollectiveCase& c,
                                                 Progress& progress) {
   CaseRecord record;
@@ -169,8 +211,9 @@ CaseRecord CollectivesExperiment::measure_among(Members& members, const Collecti
   if (members.link_ceilings.count(c.backend) == 0) {
     members.link_ceilings[c.backend] = link_ceiling(*backend.device, world, *communicator);
   }
-  CollectiveRun run(c, world, *backend.device, *communicator, members.link_ceilings.at(c.backend));
-  record = measure_case(world, *backend.device, run, c, predicted, progress);
+  const auto run =
+      collective_run(c, world, *backend.device, *communicator, members.link_ceilings.at(c.backend));
+  record = measure_case(world, *backend.device, *run, c, predicted, progress);
   if (c.ranks == 1 && !record.samples.empty()) {
     record.warnings.push_back({warning::one_rank, "one rank exchanges nothing"});
   }
@@ -248,26 +291,11 @@ std::vector<Table> CollectivesExperiment::closing_tables(
   return {fits.take(), residuals.take()};
 }
 
-std::vector<ShownColumn> CollectivesExperiment::shown_columns() const {
-  std::vector<ShownColumn> shown = {{"algbw_bytes_per_s", "algbw"},
-                                    {"busbw_bytes_per_s", "busbw"},
-                                    {"link_share", "link share"},
-                                    {"slowest_rank", "slowest"},
-                                    {"wrong_elements", "wrong"}};
-  for (std::size_t i = 0; i < case_count(); ++i) {
-    const CollectiveCase& c = case_at(i);
-    if (c.message_bytes() == c.bytes.bytes) continue;
-    shown.insert(shown.begin(), {"message_bytes", "message"});
-    break;
-  }
-  return shown;
-}
+}  // namespace
 
-std::string CollectivesExperiment::notes() const {
-  return "algbw: bytes / time; busbw: algbw times 2 (n - 1) / n (all_reduce), (n - 1) / n "
-         "(reduce_scatter, all_gather, all_to_all), 1 (others). link share: busbw over the highest "
-         "rate at which a rank receives: in a ring of send_recv or a broadcast, the best of three "
-         "sizes";
+std::unique_ptr<Experiment> collectives_experiment(const CollectivesOptions& options, World& world,
+                                                   std::vector<Backend> backends) {
+  return std::make_unique<CollectivesExperiment>(options, world, std::move(backends));
 }
 
 }  // namespace paceline
