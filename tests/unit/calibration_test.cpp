@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-#include "experiments/plan/step_time.h"
+#include "experiments/plan/closed_forms.h"
 
 namespace paceline {
 namespace {

@@ -1,4 +1,4 @@
-#include "experiments/plan/hardware.h"
+#include "experiments/plan/plan_case.h"
 
 #include <gtest/gtest.h>
 

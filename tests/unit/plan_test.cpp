@@ -9,10 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "experiments/plan/compute_bound.h"
-#include "experiments/plan/device_memory.h"
+#include "experiments/plan/closed_forms.h"
 #include "experiments/plan/plan_report.h"
-#include "experiments/plan/step_time.h"
 #include "records.h"
 
 namespace paceline {

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <map>
 
-#include "experiments/plan/device_memory.h"
+#include "experiments/plan/closed_forms.h"
 #include "experiments/plan/plan_report.h"
 
 namespace paceline {
@@ -84,7 +84,7 @@ PlanSection activations_section(const PlanCase& plan) {
                 fmt::format("{} x {} tokens", grouped(token), grouped(plan.tokens())),
                 token * plan.tokens(), bytes}};
   } else {
-    const auto residual = static_cast<double>(size_of(c.precision.residual));
+    const auto residual = bytes_of(c.precision.residual);
     s.lines = {{"residual_stream_bytes", "residual stream, one copy",
                 fmt::format("B T D x {:g} = {} x {} x {} x {:g}", residual, c.batch_size, c.context,
                             c.d_model, residual),

@@ -6,16 +6,40 @@
 // every activation (Korthikanti et al., arXiv:2205.05198). So the memory of a data-parallel rank is
 // divided by Y. The vectors of norms are not divided, but are less than 0.1% of a model.
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
-#include "experiments/plan/hardware.h"
+#include "core/data_sheet.h"
+#include "core/ops.h"
 #include "experiments/training/training_case.h"
 #include "experiments/training/work.h"
 
 namespace paceline {
+
+inline constexpr double giga = 1e9;
+inline constexpr double gibi = 0x1p30;
+
+// Throws UsageError naming --peak-tflops if the sheet has no figure for this precision.
+[[nodiscard]] double peak_flops_per_s(const DataSheet& device, const Precision& precision);
+// The peak of attention's products, whose arithmetic may be another.
+[[nodiscard]] double attention_flops_per_s(const DataSheet& device, const OpsConfig& config);
+// The rate in bytes/s of a ring of `devices` devices along one mesh axis. `rings` such rings run
+// concurrently; rings across nodes share the node's network cards.
+[[nodiscard]] double bandwidth_bytes_per_s(const DataSheet& device, std::int64_t devices,
+                                           int rings = 1);
+
+// Whether `device`, the name of a GPU in a result file, is that of the name: "NVIDIA H200" is the
+// data sheets' h200.
+[[nodiscard]] bool is_device(std::string_view device, std::string_view name);
+
+// The devices of a TOML file (empty: no file), then those of the data sheets that suffice for a
+// plan and that the file does not replace. Throws UsageError for a missing key, a wrong type or a
+// number out of range.
+[[nodiscard]] std::vector<DataSheet> known_hardware(const std::string& file = {});
 
 // transformer: the program's model. two_matrix: the course's XXL model, whose blocks are two
 // matrices [D, F] and [F, D] only; the input of each matrix is kept for backward.

@@ -12,7 +12,6 @@
 #include "core/similar_name.h"
 #include "experiments/plan/calibration.h"
 #include "experiments/plan/plan_report.h"
-#include "experiments/plan/questions.h"
 #include "harness/command.h"
 
 namespace paceline {
@@ -75,14 +74,52 @@ class PlanCommand final : public Command {
   [[nodiscard]] bool measures() const override { return false; }
   void declare(OptionParser& p) override;
   void check(const OptionParser& p) override;
-  [[nodiscard]] ExitCode run(Launch* launch) override;
+  [[nodiscard]] ExitCode run(Launch* /*launch*/) override {
+    const PlanCase planned = plan();
+    if (rates_.empty()) {
+      print(planned);
+      return ExitCode::done;
+    }
+    const RatesFile file = read_rates(rates_);
+    print(calibrated(planned, file));
+    const std::vector<std::string> what = extrapolations(planned, file);
+    if (!what.empty()) {
+      print({{.name = "extrapolated",
+              .title = "Extrapolated, not measured in any file",
+              .note = fmt::format("{}", fmt::join(what, json_ ? "; " : "\n"))}});
+    }
+    return ExitCode::done;
+  }
 
  private:
   // Throws UsageError for an invalid layout, or for hardware that is unknown.
   [[nodiscard]] PlanCase plan() const;
   [[nodiscard]] DataSheet hardware() const;
-  [[nodiscard]] std::int64_t data_ranks() const;
-  void print(const PlanCase& plan) const;
+  [[nodiscard]] std::int64_t data_ranks() const {
+    const std::int64_t tensor = given_.tensor;
+    if (fsdp_ * tensor > max_ranks) {
+      throw UsageError(fmt::format("--fsdp: {} x --tp {} are {} ranks; use {} at most", fsdp_,
+                                   tensor, fsdp_ * tensor, max_ranks));
+    }
+    if (fsdp_ > 0 && ranks_ > 0 && ranks_ != fsdp_ * tensor) {
+      throw UsageError(fmt::format("--ranks: {} is not --fsdp {} x --tp {} = {}; leave --ranks out",
+                                   ranks_, fsdp_, tensor, fsdp_ * tensor));
+    }
+    if (ranks_ % tensor != 0) {
+      throw UsageError(fmt::format(
+          "--ranks: {} cannot be split into groups of --tp {}; use a multiple", ranks_, tensor));
+    }
+    return fsdp_ > 0 ? fsdp_ : std::max<std::int64_t>(1, ranks_ / tensor);
+  }
+  void print(const PlanCase& plan) const {
+    if (questions_.empty()) return print(plan_sections(plan));
+    std::string text;
+    for (const Question* question : questions_) {
+      const Row values = question->answer(plan);
+      text += json_ ? answer_json(*question, values) : answer_text(*question, values);
+    }
+    write_out("{}", text);
+  }
   void print(const std::vector<PlanSection>& sections) const {
     write_out("{}", json_ ? report_json(sections) : report_text(sections));
   }
@@ -218,23 +255,6 @@ DataSheet PlanCommand::hardware() const {
   return device;
 }
 
-std::int64_t PlanCommand::data_ranks() const {
-  const std::int64_t tensor = given_.tensor;
-  if (fsdp_ * tensor > max_ranks) {
-    throw UsageError(fmt::format("--fsdp: {} x --tp {} are {} ranks; use {} at most", fsdp_, tensor,
-                                 fsdp_ * tensor, max_ranks));
-  }
-  if (fsdp_ > 0 && ranks_ > 0 && ranks_ != fsdp_ * tensor) {
-    throw UsageError(fmt::format("--ranks: {} is not --fsdp {} x --tp {} = {}; leave --ranks out",
-                                 ranks_, fsdp_, tensor, fsdp_ * tensor));
-  }
-  if (ranks_ % tensor != 0) {
-    throw UsageError(fmt::format(
-        "--ranks: {} cannot be split into groups of --tp {}; use a multiple", ranks_, tensor));
-  }
-  return fsdp_ > 0 ? fsdp_ : std::max<std::int64_t>(1, ranks_ / tensor);
-}
-
 PlanCase PlanCommand::plan() const {
   PlanCase plan = given_;
   const std::vector<TrainingCase> cases = factors_.cases([this](TrainingCase& c) {
@@ -274,33 +294,6 @@ PlanCase PlanCommand::plan() const {
   plan.latency_s = latency_us_ * micro;
   check_plan(plan);
   return plan;
-}
-
-void PlanCommand::print(const PlanCase& plan) const {
-  if (questions_.empty()) return print(plan_sections(plan));
-  std::string text;
-  for (const Question* question : questions_) {
-    const Row values = question->answer(plan);
-    text += json_ ? answer_json(*question, values) : answer_text(*question, values);
-  }
-  write_out("{}", text);
-}
-
-ExitCode PlanCommand::run(Launch* /*launch*/) {
-  const PlanCase planned = plan();
-  if (rates_.empty()) {
-    print(planned);
-    return ExitCode::done;
-  }
-  const RatesFile file = read_rates(rates_);
-  print(calibrated(planned, file));
-  const std::vector<std::string> what = extrapolations(planned, file);
-  if (!what.empty()) {
-    print({{.name = "extrapolated",
-            .title = "Extrapolated, not measured in any file",
-            .note = fmt::format("{}", fmt::join(what, json_ ? "; " : "\n"))}});
-  }
-  return ExitCode::done;
 }
 
 }  // namespace

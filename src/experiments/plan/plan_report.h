@@ -1,8 +1,10 @@
 #pragma once
-// A plan as text or JSON: sections of lines, each a derivation with its numbers, and tables.
+// A plan as text or JSON: sections of lines, each a derivation with its numbers, and tables; or
+// the answers to the questions of --ask, each in one line.
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,5 +47,18 @@ struct PlanSection {
 [[nodiscard]] std::string report_text(const std::vector<PlanSection>& sections);
 // One line of JSON per section that has lines, and one per table row.
 [[nodiscard]] std::string report_json(const std::vector<PlanSection>& sections);
+
+struct Question {
+  std::string_view name;
+  // Throws UsageError (--ask) if the question does not apply to the layout.
+  Row (*answer)(const PlanCase& plan);
+};
+
+[[nodiscard]] std::span<const Question> questions();
+[[nodiscard]] std::vector<std::string_view> question_names();
+
+// "largest-batch: largest 37, peak 78.9 GB, memory 80 GB", and a newline.
+[[nodiscard]] std::string answer_text(const Question& question, const Row& values);
+[[nodiscard]] std::string answer_json(const Question& question, Row values);
 
 }  // namespace paceline

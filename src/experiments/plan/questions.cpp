@@ -1,5 +1,3 @@
-#include "experiments/plan/questions.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,9 +10,8 @@
 #include "core/ring.h"
 #include "core/units.h"
 #include "experiments/plan/calibration.h"
-#include "experiments/plan/device_memory.h"
+#include "experiments/plan/closed_forms.h"
 #include "experiments/plan/plan_report.h"
-#include "experiments/plan/step_time.h"
 #include "experiments/training/sweep_tables.h"
 
 namespace paceline {

@@ -5,10 +5,8 @@
 #include <cmath>
 #include <limits>
 
-#include "experiments/plan/compute_bound.h"
-#include "experiments/plan/device_memory.h"
+#include "experiments/plan/closed_forms.h"
 #include "experiments/plan/plan_report.h"
-#include "experiments/plan/step_time.h"
 
 namespace paceline {
 
@@ -29,7 +27,7 @@ using enum PlanUnit;
 
 PlanSection layout_section(const PlanCase& plan) {
   const TrainingCase& c = plan.step;
-  const double width = static_cast<double>(size_of(c.precision.compute));
+  const double width = bytes_of(c.precision.compute);
   return {.name = "layout",
           .title =
               fmt::format("{} = {} data-parallel ({}) x {} tensor-parallel on {} of {}, {}",
@@ -118,7 +116,7 @@ PlanSection what_if_section(const PlanCase& plan) {
   const bool gathers = plan.step.strategy == Strategy::fsdp;
   const bool keeps = gathers && plan.step.reshard == Reshard::no;
   if (gathers) {
-    const auto element = static_cast<double>(size_of(plan.step.precision.compute));
+    const auto element = bytes_of(plan.step.precision.compute);
     add("FP8 gathers", plan, 1 / element);
   }
   if (gathers && !keeps) {
