@@ -179,10 +179,4 @@ StepTime step_time(const PlanCase& plan) {
   return time;
 }
 
-PlanCase with_twice_the_bandwidth(PlanCase plan) {
-  plan.hardware.link_gb_per_s *= 2;
-  plan.hardware.network_gb_per_s *= 2;
-  return plan;
-}
-
 }  // namespace paceline

@@ -125,7 +125,4 @@ struct StepTime {
 // The latency of a collective of `ranks` ranks.
 [[nodiscard]] double collective_latency_s(const PlanCase& plan, int ranks);
 
-// The same plan with links and network cards of twice the bandwidth.
-[[nodiscard]] PlanCase with_twice_the_bandwidth(PlanCase plan);
-
 }  // namespace paceline
