@@ -7,7 +7,6 @@
 #include <map>
 
 #include "cpu/cpu_device.h"
-#include "experiments/precision/studies.h"
 #include "harness/lone_world.h"
 
 namespace paceline {

@@ -1,6 +1,6 @@
 // Sums with every addition rounded: against known values and theoretical bounds.
 
-#include "experiments/precision/summation.h"
+#include "experiments/precision/precision.h"
 
 #include <gtest/gtest.h>
 

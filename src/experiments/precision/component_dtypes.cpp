@@ -4,7 +4,7 @@
 #include <array>
 #include <cctype>
 
-#include "experiments/precision/studies.h"
+#include "experiments/precision/precision.h"
 
 namespace paceline {
 

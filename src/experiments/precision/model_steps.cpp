@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "core/ops.h"
-#include "experiments/precision/studies.h"
+#include "experiments/precision/precision.h"
 #include "model/optimizer.h"
 #include "model/transformer.h"
 #include "model/weights_file.h"

@@ -2,7 +2,6 @@
 
 #include <set>
 
-#include "experiments/precision/studies.h"
 #include "harness/attention_factors.h"
 #include "harness/case_run.h"
 

@@ -1,6 +1,7 @@
 // The studies of rounding errors: sums, and norms in half types.
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <span>
@@ -8,11 +9,13 @@
 #include <vector>
 
 #include "core/random.h"
-#include "experiments/precision/studies.h"
+#include "experiments/precision/precision.h"
 
 namespace paceline {
 
 namespace {
+
+constexpr std::size_t summation_block = 32;
 
 // Of the addends and of the sum. Casting half addends to float32 before they are added changes no
 // sum.
@@ -103,6 +106,41 @@ double relative_error(const std::vector<T>& got, const std::vector<double>& want
 }
 
 }  // namespace
+
+float nearest(Dtype dtype, float x) {
+  return dispatch_floating(dtype, [&]<class T>() { return static_cast<float>(static_cast<T>(x)); });
+}
+
+float sum_of(Summation how, std::span<const float> x, Dtype dtype) {
+  const auto round = [dtype](float v) { return nearest(dtype, v); };
+  float sum = 0;
+  float error = 0;  // of the last addition
+  switch (how) {
+    case Summation::sequential:
+      for (const float v : x) sum = round(sum + v);
+      return sum;
+    case Summation::pairwise: {
+      if (x.size() == 1) return round(x.front());
+      const std::size_t half = std::bit_ceil(x.size()) / 2;
+      return round(sum_of(how, x.first(half), dtype) + sum_of(how, x.subspan(half), dtype));
+    }
+    case Summation::blocked:
+      for (; !x.empty(); x = x.subspan(std::min(summation_block, x.size()))) {
+        const auto block = x.first(std::min(summation_block, x.size()));
+        sum = round(sum + sum_of(Summation::sequential, block, dtype));
+      }
+      return sum;
+    case Summation::compensated:
+      for (const float v : x) {
+        const float corrected = round(v - error);
+        const float next = round(sum + corrected);
+        error = round(round(next - sum) - corrected);
+        sum = next;
+      }
+      return sum;
+  }
+  throw_unnamed(static_cast<std::size_t>(how));
+}
 
 void add_accumulation(CaseRecord& record, const PrecisionCase& c) {
   const auto [addend_dtype, sum_dtype] = dtypes_of(c.arithmetic);
