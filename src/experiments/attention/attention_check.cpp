@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "core/random.h"
-#include "experiments/attention/attention_reference.h"
 
 namespace paceline {
 
