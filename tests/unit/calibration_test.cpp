@@ -1,7 +1,5 @@
 // --rates: a plan with the rates and links of a file.
 
-#include "experiments/plan/calibration.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>

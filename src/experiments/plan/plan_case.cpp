@@ -124,10 +124,6 @@ std::vector<DataSheet> known_hardware(const std::string& file) {
   return all;
 }
 
-double PlanCase::group_tokens() const {
-  return static_cast<double>(step.batch_size * step.context);
-}
-
 double PlanCase::parameters() const {
   if (block_kind == BlockKind::transformer) return static_cast<double>(step.model().parameters());
   return 2.0 * static_cast<double>(step.layers * step.d_model * step.d_ff);
@@ -189,14 +185,6 @@ MeasuredOp PlanCase::measured(std::string_view op) const {
 bool PlanCase::divides_over(std::int64_t tensor_ranks) const {
   return step.d_model % tensor_ranks == 0 && step.d_ff % tensor_ranks == 0 &&
          (block_kind == BlockKind::two_matrix || step.heads % tensor_ranks == 0);
-}
-
-double PlanCase::data_bandwidth_bytes_per_s() const {
-  return bandwidth_bytes_per_s(hardware, ranks(), tensor) * axes.data;
-}
-
-double PlanCase::tensor_bandwidth_bytes_per_s() const {
-  return bandwidth_bytes_per_s(hardware, tensor) * axes.tensor;
 }
 
 void check_plan(const PlanCase& plan) {

@@ -15,6 +15,7 @@
 
 #include "core/data_sheet.h"
 #include "core/ops.h"
+#include "experiments/training/rates_file.h"
 #include "experiments/training/training_case.h"
 #include "experiments/training/work.h"
 
@@ -87,7 +88,9 @@ struct PlanCase {
   [[nodiscard]] int data_ranks() const { return static_cast<int>(step.ranks); }
   [[nodiscard]] std::int64_t ranks() const { return step.ranks * tensor; }
   // Tokens per step: of a group of Y ranks, and of all ranks.
-  [[nodiscard]] double group_tokens() const;
+  [[nodiscard]] double group_tokens() const {
+    return static_cast<double>(step.batch_size * step.context);
+  }
   [[nodiscard]] double tokens() const { return group_tokens() * data_ranks(); }
 
   [[nodiscard]] double parameters() const;
@@ -106,11 +109,27 @@ struct PlanCase {
   // Whether `tensor_ranks` tensor-parallel ranks could hold equal parts of every matrix.
   [[nodiscard]] bool divides_over(std::int64_t tensor_ranks) const;
   // Of a data-parallel collective, while the other tensor-parallel ranks run theirs.
-  [[nodiscard]] double data_bandwidth_bytes_per_s() const;
-  [[nodiscard]] double tensor_bandwidth_bytes_per_s() const;
+  [[nodiscard]] double data_bandwidth_bytes_per_s() const {
+    return bandwidth_bytes_per_s(hardware, ranks(), tensor) * axes.data;
+  }
+  [[nodiscard]] double tensor_bandwidth_bytes_per_s() const {
+    return bandwidth_bytes_per_s(hardware, tensor) * axes.tensor;
+  }
 };
 
 // Throws UsageError naming the option if the model is invalid or not divisible by Y.
 void check_plan(const PlanCase& plan);
+
+// The steps that share rates: device kind, precision, attention kind and execution.
+[[nodiscard]] std::string group_of(const PlanCase& plan);
+[[nodiscard]] std::string model_text(const PlanCase& plan);
+
+// The plan with what --rates gives: the rates, latencies and bandwidths of the file, where it has
+// any. Rates are those of the planned device, or of another device of its kind. Links are those of
+// the plan's number of ranks, or the nearest, and of the dtype that it exchanges, or another.
+[[nodiscard]] PlanCase calibrated(const PlanCase& plan, const RatesFile& file);
+
+// What no measurement covers: "8192 tokens a rank, measured 128 to 1024".
+[[nodiscard]] std::vector<std::string> extrapolations(const PlanCase& plan, const RatesFile& file);
 
 }  // namespace paceline

@@ -10,7 +10,6 @@
 
 #include "core/screen.h"
 #include "core/similar_name.h"
-#include "experiments/plan/calibration.h"
 #include "experiments/plan/plan_report.h"
 #include "harness/command.h"
 
@@ -114,10 +113,7 @@ class PlanCommand final : public Command {
   void print(const PlanCase& plan) const {
     if (questions_.empty()) return print(plan_sections(plan));
     std::string text;
-    for (const Question* question : questions_) {
-      const Row values = question->answer(plan);
-      text += json_ ? answer_json(*question, values) : answer_text(*question, values);
-    }
+    for (const std::string& question : questions_) text += answer(question, plan, json_);
     write_out("{}", text);
   }
   void print(const std::vector<PlanSection>& sections) const {
@@ -135,7 +131,7 @@ class PlanCommand final : public Command {
   ByteCount link_bandwidth_;   // 0: the table's
   double utilization_ = 1;
   double latency_us_ = 10;
-  std::vector<const Question*> questions_;
+  std::vector<std::string> questions_;
   std::string rates_;
   bool json_ = false;
 };
@@ -188,10 +184,8 @@ void PlanCommand::declare(OptionParser& p) {
            fmt::format("print only the answers to these questions, one line each ({}, a,b)",
                        joined_names(names)),
            [this, names](const OptionParser::Texts& texts) {
-             questions_.clear();
-             for (const std::string& text : OptionParser::split(texts)) {
-               questions_.push_back(&questions()[index_of_name(names, text)]);
-             }
+             questions_ = OptionParser::split(texts);
+             for (const std::string& text : questions_) (void)index_of_name(names, text);
            },
            {.type = ValueType::name, .list = true});
   p.value("--run-tokens", given_.run_tokens, "tokens of the training run of --ask run", {1, 1e18});
@@ -223,8 +217,7 @@ void PlanCommand::check(const OptionParser& p) {
       throw UsageError(fmt::format("{}: must be above 0; leave it out for the table's", option));
     }
   }
-  const auto is_run = [](const Question* q) { return q->name == "run"; };
-  if (given_.run_tokens > 0 && std::ranges::none_of(questions_, is_run)) {
+  if (given_.run_tokens > 0 && std::ranges::count(questions_, "run") == 0) {
     throw UsageError("--run-tokens: goes with --ask run");
   }
 }

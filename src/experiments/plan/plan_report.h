@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -48,17 +47,9 @@ struct PlanSection {
 // One line of JSON per section that has lines, and one per table row.
 [[nodiscard]] std::string report_json(const std::vector<PlanSection>& sections);
 
-struct Question {
-  std::string_view name;
-  // Throws UsageError (--ask) if the question does not apply to the layout.
-  Row (*answer)(const PlanCase& plan);
-};
-
-[[nodiscard]] std::span<const Question> questions();
 [[nodiscard]] std::vector<std::string_view> question_names();
-
-// "largest-batch: largest 37, peak 78.9 GB, memory 80 GB", and a newline.
-[[nodiscard]] std::string answer_text(const Question& question, const Row& values);
-[[nodiscard]] std::string answer_json(const Question& question, Row values);
+// "largest-batch: largest 37, peak 78.9 GB, memory 80 GB", or a line of JSON. Throws UsageError
+// (--ask) if the question does not apply to the layout.
+[[nodiscard]] std::string answer(std::string_view question, const PlanCase& plan, bool json);
 
 }  // namespace paceline

@@ -9,7 +9,6 @@
 #include "core/error.h"
 #include "core/ring.h"
 #include "core/units.h"
-#include "experiments/plan/calibration.h"
 #include "experiments/plan/closed_forms.h"
 #include "experiments/plan/plan_report.h"
 #include "experiments/training/sweep_tables.h"
@@ -134,7 +133,11 @@ Row work_by_kind(const PlanCase& plan) {
   return row;
 }
 
-constexpr std::array all_questions = {
+struct Question {
+  std::string_view name;
+  Row (*answer)(const PlanCase& plan);
+};
+constexpr std::array questions = {
     Question{"largest-batch", largest_that_fits<&ModelFactors::batch_size, 1 << 20>},
     Question{"largest-context", largest_that_fits<&ModelFactors::context, 1 << 24>},
     Question{"fewest-devices", fewest_devices},
@@ -164,23 +167,21 @@ std::string cell_text(const Cell& cell) {
 
 }  // namespace
 
-std::span<const Question> questions() { return all_questions; }
-
 std::vector<std::string_view> question_names() {
   std::vector<std::string_view> names;
-  for (const Question& question : all_questions) names.push_back(question.name);
+  for (const Question& question : questions) names.push_back(question.name);
   return names;
 }
 
-std::string answer_text(const Question& question, const Row& values) {
+std::string answer(std::string_view question, const PlanCase& plan, bool json) {
+  Row values = questions.at(index_of_name(question_names(), question)).answer(plan);
+  if (json) {
+    values.insert(values.begin(), {"question", std::string(question)});
+    return json_line(values) + '\n';
+  }
   std::vector<std::string> cells;
   for (const Cell& cell : values) cells.push_back(cell_text(cell));
-  return fmt::format("{}: {}\n", question.name, fmt::join(cells, ", "));
-}
-
-std::string answer_json(const Question& question, Row values) {
-  values.insert(values.begin(), {"question", std::string(question.name)});
-  return json_line(values) + '\n';
+  return fmt::format("{}: {}\n", question, fmt::join(cells, ", "));
 }
 
 }  // namespace paceline
