@@ -2,10 +2,13 @@
 // A plan as text or JSON: sections of lines, each a derivation with its numbers, and tables; or
 // the answers to the questions of --ask, each in one line.
 
+#include <fmt/format.h>
+
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "experiments/plan/plan_case.h"
@@ -29,6 +32,13 @@ struct PlanSection {
   std::vector<PlanLine> lines = {};
   std::optional<Table> table = {};
   std::string note = {};
+
+  template <class... Args>
+  void add(std::string key, std::string what, double value, PlanUnit unit,
+           fmt::format_string<Args...> formula, Args&&... args) {
+    lines.push_back({std::move(key), std::move(what),
+                     fmt::format(formula, std::forward<Args>(args)...), value, unit});
+  }
 };
 
 // The sections that apply to the plan, in the order in which they are printed: its layout, memory,
