@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "cpu/cpu_device.h"
-#include "experiments/collectives/collective_check.h"
 #include "experiments/collectives/collectives.h"
 #include "one_rank_communicator.h"
 #include "thread_world.h"

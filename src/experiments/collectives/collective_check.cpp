@@ -1,5 +1,3 @@
-#include "experiments/collectives/collective_check.h"
-
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -8,6 +6,7 @@
 #include <vector>
 
 #include "core/fnv1a.h"
+#include "experiments/collectives/collective.h"
 
 namespace paceline {
 

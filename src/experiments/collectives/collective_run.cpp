@@ -1,4 +1,4 @@
-#include "experiments/collectives/collective_run.h"
+// One case of `collectives` on the ranks that take part.
 
 #include <fmt/format.h>
 
@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "core/clock.h"
-#include "experiments/collectives/collective_check.h"
+#include "experiments/collectives/collectives.h"
 #include "harness/cache_flush.h"
 #include "harness/gather.h"
 #include "measure/statistics.h"

@@ -10,7 +10,6 @@
 #include <set>
 
 #include "core/screen.h"
-#include "experiments/collectives/collective_run.h"
 #include "harness/cache_flush.h"
 #include "measure/fit.h"
 
