@@ -65,11 +65,78 @@ class AttentionCaseRun final : public CaseRun {
   }
   [[nodiscard]] PhaseSeconds repetition() override { return run_->repetition(); }
   void capture_again() override { start(); }
-  void add_to(CaseRecord& record) override;
+  void add_to(CaseRecord& record) override {
+    add_check(record);
+    if (world_.rank() != 0) return;
+    add_rates(record);
+    const AttentionMemory form = memory_of(case_);
+    record.add("saved_bytes", static_cast<double>(memory_.saved));
+    record.add("predicted_saved_bytes", form.saved);
+    record.add("memory_before_backward_bytes", static_cast<double>(memory_.before_backward));
+    record.add("peak_bytes", static_cast<double>(memory_.peak));
+    record.add("predicted_peak_bytes", form.peak());
+    record.add("workspace_bytes", static_cast<double>(memory_.workspace));
+    if (case_.attention != AttentionKind::flash) return;
+    for (const auto& [pass, tiles] :
+         {std::pair("forward", flash_.forward), std::pair("backward", flash_.backward)}) {
+      record.add(fmt::format("{}_kernels", pass), std::string(tiles.kernels));
+      record.add(fmt::format("{}_tile_queries", pass), tiles.queries);
+      record.add(fmt::format("{}_tile_keys", pass), tiles.keys);
+      record.add(fmt::format("{}_parts", pass), tiles.parts);
+    }
+  }
 
  private:
-  void add_check(CaseRecord& record) const;
-  void add_rates(CaseRecord& record) const;
+  // Collective. Table "check": the error and the tolerance of every output of every rank. Sets the
+  // status `mismatch` if an error exceeds its tolerance.
+  void add_check(CaseRecord& record) const {
+    std::vector<double> mine;
+    for (const OutputError& e : errors_) mine.push_back(e.error);
+    const auto all = gather_values(world_, mine);
+    if (world_.rank() != 0) return;
+    TableRows check("check");
+    double most = 0;  // the largest error / tolerance
+    for (std::size_t i = 0; i < errors_.size(); ++i) {
+      OutputError worst = errors_[i];
+      for (std::size_t r = 0; r < all.size(); ++r) {
+        const OutputError one{worst.output, all[r][i], worst.tolerance};
+        check.add({{"rank", static_cast<std::int64_t>(r)},
+                   {"output", one.output},
+                   {"error", one.error},
+                   {"tolerance", one.tolerance},
+                   {"checked_rows", static_cast<std::int64_t>(checked_rows_)}});
+        if (!one.passed() || one.error > worst.error) worst = one;
+      }
+      record.add("error_" + worst.output, worst.error);
+      most = std::max(most, std::isnan(worst.error) ? HUGE_VAL : worst.error / worst.tolerance);
+      if (worst.passed() || record.status == Status::mismatch) continue;
+      record.status = Status::mismatch;
+      record.reason = fmt::format("{} is off by {:.2g}, more than {:g}; see check/", worst.output,
+                                  worst.error, worst.tolerance);
+    }
+    record.add("largest_error_over_tolerance", most);
+    record.tables.push_back(check.take());
+  }
+  void add_rates(CaseRecord& record) const {
+    const double flops = attention_flops(case_.shape());
+    const double in = attention_forward_bytes(case_.precision, case_.shape());
+    const double out = attention_backward_bytes(case_.precision, case_.shape());
+    const double backward = attention_backward_factor * flops;
+    const std::array<double, 3> work = {flops, backward, flops + backward};
+    const std::array<double, 3> moved = {in, out, in + out};
+    constexpr double tera = 1e12;
+    double fastest = 0;
+    for (std::size_t p = 0; p < attention_phases.size(); ++p) {
+      const std::string phase = attention_phases.at(p);
+      const double seconds = summarize(max_over_ranks(record.samples[p].measured)).median;
+      record.add(phase + "_tflops_per_s", work.at(p) / seconds / tera);
+      record.add(phase + "_bandwidth_floor_s", moved.at(p) / copy_ceiling_);
+      fastest = std::max(fastest, work.at(p) / seconds);
+    }
+    record.add("datasheet_tflops_per_s", peak_.rates.attention / tera);
+    record.add("datasheet_source", peak_.source);
+    warn_above_ceiling(record, fastest / peak_.rates.attention);
+  }
 
   const AttentionCase& case_;
   World& world_;
@@ -82,79 +149,6 @@ class AttentionCaseRun final : public CaseRun {
   std::vector<OutputError> errors_;
   std::size_t checked_rows_ = 0;  // query rows per head
 };
-
-// Collective. Table "check": the error and the tolerance of every output of every rank. Sets the
-// status `mismatch` if an error exceeds its tolerance.
-void AttentionCaseRun::add_check(CaseRecord& record) const {
-  std::vector<double> mine;
-  for (const OutputError& e : errors_) mine.push_back(e.error);
-  const auto all = gather_values(world_, mine);
-  if (world_.rank() != 0) return;
-  TableRows check("check");
-  double most = 0;  // the largest error / tolerance
-  for (std::size_t i = 0; i < errors_.size(); ++i) {
-    OutputError worst = errors_[i];
-    for (std::size_t r = 0; r < all.size(); ++r) {
-      const OutputError one{worst.output, all[r][i], worst.tolerance};
-      check.add({{"rank", static_cast<std::int64_t>(r)},
-                 {"output", one.output},
-                 {"error", one.error},
-                 {"tolerance", one.tolerance},
-                 {"checked_rows", static_cast<std::int64_t>(checked_rows_)}});
-      if (!one.passed() || one.error > worst.error) worst = one;
-    }
-    record.add("error_" + worst.output, worst.error);
-    most = std::max(most, std::isnan(worst.error) ? HUGE_VAL : worst.error / worst.tolerance);
-    if (worst.passed() || record.status == Status::mismatch) continue;
-    record.status = Status::mismatch;
-    record.reason = fmt::format("{} is off by {:.2g}, more than {:g}; see check/", worst.output,
-                                worst.error, worst.tolerance);
-  }
-  record.add("largest_error_over_tolerance", most);
-  record.tables.push_back(check.take());
-}
-
-void AttentionCaseRun::add_rates(CaseRecord& record) const {
-  const double flops = attention_flops(case_.shape());
-  const double in = attention_forward_bytes(case_.precision, case_.shape());
-  const double out = attention_backward_bytes(case_.precision, case_.shape());
-  const double backward = attention_backward_factor * flops;
-  const std::array<double, 3> work = {flops, backward, flops + backward};
-  const std::array<double, 3> moved = {in, out, in + out};
-  constexpr double tera = 1e12;
-  double fastest = 0;
-  for (std::size_t p = 0; p < attention_phases.size(); ++p) {
-    const std::string phase = attention_phases.at(p);
-    const double seconds = summarize(max_over_ranks(record.samples[p].measured)).median;
-    record.add(phase + "_tflops_per_s", work.at(p) / seconds / tera);
-    record.add(phase + "_bandwidth_floor_s", moved.at(p) / copy_ceiling_);
-    fastest = std::max(fastest, work.at(p) / seconds);
-  }
-  record.add("datasheet_tflops_per_s", peak_.rates.attention / tera);
-  record.add("datasheet_source", peak_.source);
-  warn_above_ceiling(record, fastest / peak_.rates.attention);
-}
-
-void AttentionCaseRun::add_to(CaseRecord& record) {
-  add_check(record);
-  if (world_.rank() != 0) return;
-  add_rates(record);
-  const AttentionMemory form = memory_of(case_);
-  record.add("saved_bytes", static_cast<double>(memory_.saved));
-  record.add("predicted_saved_bytes", form.saved);
-  record.add("memory_before_backward_bytes", static_cast<double>(memory_.before_backward));
-  record.add("peak_bytes", static_cast<double>(memory_.peak));
-  record.add("predicted_peak_bytes", form.peak());
-  record.add("workspace_bytes", static_cast<double>(memory_.workspace));
-  if (case_.attention != AttentionKind::flash) return;
-  for (const auto& [pass, tiles] :
-       {std::pair("forward", flash_.forward), std::pair("backward", flash_.backward)}) {
-    record.add(fmt::format("{}_kernels", pass), std::string(tiles.kernels));
-    record.add(fmt::format("{}_tile_queries", pass), tiles.queries);
-    record.add(fmt::format("{}_tile_keys", pass), tiles.keys);
-    record.add(fmt::format("{}_parts", pass), tiles.parts);
-  }
-}
 
 class AttentionExperiment final : public ExperimentOf<AttentionCase> {
  public:
@@ -176,8 +170,38 @@ class AttentionExperiment final : public ExperimentOf<AttentionCase> {
             {"peak_bytes", "peak"},
             {"largest_error_over_tolerance", "error/tolerance"}};
   }
+  // "speed_up": per phase, naive's median over that of each other attention kind with equal other
+  // factors.
   [[nodiscard]] std::vector<Table> closing_tables(
-      const std::vector<SummaryRow>& rows) const override;
+      const std::vector<SummaryRow>& rows) const override {
+    const auto is_ok = [](const SummaryRow& row) {
+      return value_in<std::string>(row.columns, "status") == "ok";
+    };
+    const auto as_naive = [&](const SummaryRow& row) {
+      AttentionCase c = case_at(row.index);
+      static_cast<AttentionFactors&>(c) = {};
+      return c;
+    };
+    const auto is_naive = [&](const SummaryRow& row) {
+      return case_at(row.index).attention == AttentionKind::naive;
+    };
+    TableRows speed_up("speed_up");
+    for (const SummaryRow& row : rows) {
+      const auto naive = std::find_if(rows.begin(), rows.end(), [&](const SummaryRow& other) {
+        return is_naive(other) && is_ok(other) && as_naive(other) == as_naive(row);
+      });
+      if (is_naive(row) || !is_ok(row) || naive == rows.end()) continue;
+      std::vector<Cell> cells = {{"case", value_in<std::string>(row.columns, "case")}};
+      for (const char* phase : attention_phases) {
+        const std::string median = std::string(phase) + "_median_s";
+        cells.push_back({phase, value_in<double>(naive->columns, median) /
+                                    value_in<double>(row.columns, median)});
+      }
+      speed_up.add(cells);
+    }
+    if (speed_up.empty()) return {};
+    return {speed_up.take()};
+  }
   [[nodiscard]] std::string notes() const override {
     constexpr const char* columns =
         "TFLOP/s: forward 4 B H T^2 d, half of it when causal, backward 2.5 times that, over the "
@@ -215,63 +239,29 @@ class AttentionExperiment final : public ExperimentOf<AttentionCase> {
   [[nodiscard]] std::size_t device_memory(const AttentionCase& /*c*/) const override {
     return device_.info().memory_bytes;
   }
-  [[nodiscard]] CaseRecord measure(const AttentionCase& c, Progress& progress) override;
+  [[nodiscard]] CaseRecord measure(const AttentionCase& c, Progress& progress) override {
+    if (auto skipped = skipped_case(world_, reason_to_skip(c))) return *std::move(skipped);
+    device_.trim();
+    const Ceiling& copy = ceilings_.copy();
+    std::vector<const Ceiling*> ceilings = {&copy};
+    std::optional<ProductCeilings> gemm;
+    if (c.profile > 0) {
+      gemm.emplace(ceilings_.products(ops_config_of(c)));
+      for (const Ceiling* ceiling : gemm->all()) ceilings.push_back(ceiling);
+    }
+    AttentionCaseRun run(c, world_, device_, copy, peak_tflops_);
+    CaseRecord record = measure_case(world_, device_, run, c, prediction(c), progress);
+    if (record.samples.empty()) return record;
+    record.tables.push_back(ceilings_table(ceilings));
+    if (gemm) add_shares_of_ceilings(record, *gemm, copy);
+    return record;
+  }
 
   World& world_;
   Device& device_;
   Ceilings ceilings_;
   double peak_tflops_;
 };
-
-CaseRecord AttentionExperiment::measure(const AttentionCase& c, Progress& progress) {
-  if (auto skipped = skipped_case(world_, reason_to_skip(c))) return *std::move(skipped);
-  device_.trim();
-  const Ceiling& copy = ceilings_.copy();
-  std::vector<const Ceiling*> ceilings = {&copy};
-  std::optional<ProductCeilings> gemm;
-  if (c.profile > 0) {
-    gemm.emplace(ceilings_.products(ops_config_of(c)));
-    for (const Ceiling* ceiling : gemm->all()) ceilings.push_back(ceiling);
-  }
-  AttentionCaseRun run(c, world_, device_, copy, peak_tflops_);
-  CaseRecord record = measure_case(world_, device_, run, c, prediction(c), progress);
-  if (record.samples.empty()) return record;
-  record.tables.push_back(ceilings_table(ceilings));
-  if (gemm) add_shares_of_ceilings(record, *gemm, copy);
-  return record;
-}
-
-// "speed_up": per phase, naive's median over that of each other attention kind with equal other
-// factors.
-std::vector<Table> AttentionExperiment::closing_tables(const std::vector<SummaryRow>& rows) const {
-  const auto is_ok = [](const SummaryRow& row) {
-    return value_in<std::string>(row.columns, "status") == "ok";
-  };
-  const auto as_naive = [&](const SummaryRow& row) {
-    AttentionCase c = case_at(row.index);
-    static_cast<AttentionFactors&>(c) = {};
-    return c;
-  };
-  const auto is_naive = [&](const SummaryRow& row) {
-    return case_at(row.index).attention == AttentionKind::naive;
-  };
-  TableRows speed_up("speed_up");
-  for (const SummaryRow& row : rows) {
-    const auto naive = std::find_if(rows.begin(), rows.end(), [&](const SummaryRow& other) {
-      return is_naive(other) && is_ok(other) && as_naive(other) == as_naive(row);
-    });
-    if (is_naive(row) || !is_ok(row) || naive == rows.end()) continue;
-    std::vector<Cell> cells = {{"case", value_in<std::string>(row.columns, "case")}};
-    for (const char* phase : attention_phases) {
-      const std::string median = std::string(phase) + "_median_s";
-      cells.push_back({phase, value_in<double>(naive->columns, median) /
-                                  value_in<double>(row.columns, median)});
-    }
-    speed_up.add(cells);
-  }
-  if (speed_up.empty()) return {};
-  return {speed_up.take()};
-}
 
 }  // namespace
 

@@ -64,14 +64,66 @@ class CollectiveRun final : public CaseRun {
   // Seconds per call. host: by the host's clock, enqueueing included; time: by events on the
   // stream.
   [[nodiscard]] std::vector<std::string> phases() const override { return {"host", "time"}; }
-  [[nodiscard]] PhaseSeconds repetition() override;
+  [[nodiscard]] PhaseSeconds repetition() override {
+    flush_->enqueue();
+    if (flush_->is_cold()) device_.synchronize();
+    if (case_.cadence == Cadence::barrier) world_.barrier();
+    Stream& stream = communicator_.stream();
+    const WatchdogScope watchdog_scope(world_.watchdog(), case_.what());
+    const double began = host_seconds();
+    std::atomic<bool> enqueued = false;
+    // Worker threads of different ranks wake up at different times, and the spread is longer than a
+    // small message takes. So all ranks wait in a barrier, after every call is queued and before
+    // the first event.
+    if (communicator_.backend() == BackendKind::mpi) {
+      stream.enqueue([&] {
+        while (!enqueued) std::this_thread::yield();
+        world_.barrier();
+      });
+    }
+    const EventPtr begin = stream.record();
+    if (graph_) {
+      graph_->launch();
+    } else {
+      launch_calls();
+    }
+    const EventPtr end = stream.record();
+    enqueued = true;
+    end->synchronize();
+    const double host = host_seconds() - began;
+    stream.synchronize();  // rethrows exceptions of the worker thread
+    PhaseSeconds seconds = {host, end->seconds_since(*begin)};
+    for (double& s : seconds) s /= case_.launches();
+    return seconds;
+  }
   void capture_again() override {
     if (case_.cadence != Cadence::graph) return;
     const WatchdogScope watchdog_scope(world_.watchdog(), "capturing " + case_.what());
     graph_ = device_.capture(communicator_.stream(), [&] { launch_calls(); });
     graph_->instantiate();
   }
-  void add_to(CaseRecord& record) override;
+  void add_to(CaseRecord& record) override {
+    // Check the results of the timed calls. Not for reductions in place: each call has reduced the
+    // previous call's results.
+    if (!case_.op->reduces || !case_.is_in_place()) {
+      for (const CollectiveBuffers& set : buffers_) {
+        checks_.emplace_back("timed", set.check(pattern(2)));
+      }
+    }
+    check_once("after", 3);
+    add_checks(record);
+    if (world_.rank() != 0) return;
+    const auto bytes = static_cast<double>(case_.message_bytes());
+    const double seconds = summarize(max_over_ranks(record.samples.back().measured)).median;
+    const double algbw = bytes / seconds;
+    const double busbw = algbw * case_.op->bus.of(case_.ranks);
+    record.add("message_bytes", bytes);
+    record.add("algbw_bytes_per_s", algbw);
+    record.add("busbw_bytes_per_s", busbw);
+    record.add("busbw_factor", std::string(case_.op->bus.formula));
+    record.add("link_ceiling_bytes_per_s", link_ceiling_);
+    record.add("link_share", busbw / link_ceiling_);
+  }
 
  private:
   [[nodiscard]] Pattern pattern(std::int64_t salt) const {
@@ -95,7 +147,43 @@ class CollectiveRun final : public CaseRun {
       case_.op->start(communicator_, call);
     }
   }
-  void add_checks(CaseRecord& record) const;
+  // Collective. Sets the status `mismatch` if an element is wrong, or if results that should be
+  // bitwise equal on all ranks differ.
+  void add_checks(CaseRecord& record) const {
+    std::vector<CollectiveCheck> mine;
+    for (const auto& [_, check] : checks_) mine.push_back(check);
+    const auto all = gather_values(world_, mine);
+    if (world_.rank() != 0) return;
+    TableRows check("check");
+    std::map<std::string, std::int64_t> wrong_when;
+    double largest = 0;
+    bool differ = false;
+    for (std::size_t r = 0; r < all.size(); ++r) {
+      for (std::size_t i = 0; i < checks_.size(); ++i) {
+        const CollectiveCheck& found = all[r][i];
+        const std::string& when = checks_[i].first;
+        check.add({{"rank", static_cast<std::int64_t>(r)},
+                   {"when", when},
+                   {"wrong", found.wrong},
+                   {"largest_error", found.largest_error}});
+        wrong_when[when] += found.wrong;
+        largest = std::max(largest, found.largest_error);
+        differ = differ || (case_.op->same_everywhere && found.checksum != all[0][i].checksum);
+      }
+    }
+    record.tables.push_back(check.take());
+    std::int64_t max_wrong = 0;  // the largest count of one check, summed over ranks
+    for (const auto& [_, count] : wrong_when) max_wrong = std::max(max_wrong, count);
+    if (max_wrong > 0 || differ) record.status = Status::mismatch;
+    if (max_wrong > 0) {
+      record.reason =
+          fmt::format("wrong elements: {}, the largest error is {:g}", max_wrong, largest);
+    } else if (differ) {
+      record.reason = "the results of the ranks are not bitwise equal";
+    }
+    record.add("wrong_elements", static_cast<double>(max_wrong));
+    record.add("largest_error", largest);
+  }
 
   const CollectiveCase& case_;
   World& world_;
@@ -109,100 +197,6 @@ class CollectiveRun final : public CaseRun {
   std::size_t next_ = 0;                                         // index into buffers_
   std::vector<std::pair<std::string, CollectiveCheck>> checks_;  // before, timed, after
 };
-
-PhaseSeconds CollectiveRun::repetition() {
-  flush_->enqueue();
-  if (flush_->is_cold()) device_.synchronize();
-  if (case_.cadence == Cadence::barrier) world_.barrier();
-  Stream& stream = communicator_.stream();
-  const WatchdogScope watchdog_scope(world_.watchdog(), case_.what());
-  const double began = host_seconds();
-  std::atomic<bool> enqueued = false;
-  // Worker threads of different ranks wake up at different times, and the spread is longer than a
-  // small message takes. So all ranks wait in a barrier, after every call is queued and before the
-  // first event.
-  if (communicator_.backend() == BackendKind::mpi) {
-    stream.enqueue([&] {
-      while (!enqueued) std::this_thread::yield();
-      world_.barrier();
-    });
-  }
-  const EventPtr begin = stream.record();
-  if (graph_) {
-    graph_->launch();
-  } else {
-    launch_calls();
-  }
-  const EventPtr end = stream.record();
-  enqueued = true;
-  end->synchronize();
-  const double host = host_seconds() - began;
-  stream.synchronize();  // rethrows exceptions of the worker thread
-  PhaseSeconds seconds = {host, end->seconds_since(*begin)};
-  for (double& s : seconds) s /= case_.launches();
-  return seconds;
-}
-
-void CollectiveRun::add_to(CaseRecord& record) {
-  // Check the results of the timed calls. Not for reductions in place: each call has reduced the
-  // previous call's results.
-  if (!case_.op->reduces || !case_.is_in_place()) {
-    for (const CollectiveBuffers& set : buffers_) {
-      checks_.emplace_back("timed", set.check(pattern(2)));
-    }
-  }
-  check_once("after", 3);
-  add_checks(record);
-  if (world_.rank() != 0) return;
-  const auto bytes = static_cast<double>(case_.message_bytes());
-  const double seconds = summarize(max_over_ranks(record.samples.back().measured)).median;
-  const double algbw = bytes / seconds;
-  const double busbw = algbw * case_.op->bus.of(case_.ranks);
-  record.add("message_bytes", bytes);
-  record.add("algbw_bytes_per_s", algbw);
-  record.add("busbw_bytes_per_s", busbw);
-  record.add("busbw_factor", std::string(case_.op->bus.formula));
-  record.add("link_ceiling_bytes_per_s", link_ceiling_);
-  record.add("link_share", busbw / link_ceiling_);
-}
-
-// Collective. Sets the status `mismatch` if an element is wrong, or if results that should be
-// bitwise equal on all ranks differ.
-void CollectiveRun::add_checks(CaseRecord& record) const {
-  std::vector<CollectiveCheck> mine;
-  for (const auto& [_, check] : checks_) mine.push_back(check);
-  const auto all = gather_values(world_, mine);
-  if (world_.rank() != 0) return;
-  TableRows check("check");
-  std::map<std::string, std::int64_t> wrong_when;
-  double largest = 0;
-  bool differ = false;
-  for (std::size_t r = 0; r < all.size(); ++r) {
-    for (std::size_t i = 0; i < checks_.size(); ++i) {
-      const CollectiveCheck& found = all[r][i];
-      const std::string& when = checks_[i].first;
-      check.add({{"rank", static_cast<std::int64_t>(r)},
-                 {"when", when},
-                 {"wrong", found.wrong},
-                 {"largest_error", found.largest_error}});
-      wrong_when[when] += found.wrong;
-      largest = std::max(largest, found.largest_error);
-      differ = differ || (case_.op->same_everywhere && found.checksum != all[0][i].checksum);
-    }
-  }
-  record.tables.push_back(check.take());
-  std::int64_t max_wrong = 0;  // the largest count of one check, summed over ranks
-  for (const auto& [_, count] : wrong_when) max_wrong = std::max(max_wrong, count);
-  if (max_wrong > 0 || differ) record.status = Status::mismatch;
-  if (max_wrong > 0) {
-    record.reason =
-        fmt::format("wrong elements: {}, the largest error is {:g}", max_wrong, largest);
-  } else if (differ) {
-    record.reason = "the results of the ranks are not bitwise equal";
-  }
-  record.add("wrong_elements", static_cast<double>(max_wrong));
-  record.add("largest_error", largest);
-}
 
 // Collective. The rate, in bytes/s, at which a rank receives a message of about `bytes` bytes: the
 // best of five repetitions, each timed on the slowest rank. 0 if a rank runs out of memory.

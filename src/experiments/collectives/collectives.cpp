@@ -98,8 +98,53 @@ class CollectivesExperiment final : public ExperimentOf<CollectiveCase> {
            "highest rate at which a rank receives: in a ring of send_recv or a broadcast, the "
            "best of three sizes";
   }
+  // "fit": latency and bandwidth of each set of cases that differ only in size. "fit_residuals":
+  // each case's measured and fitted time. Messages of 0 bytes are left out.
   [[nodiscard]] std::vector<Table> closing_tables(
-      const std::vector<SummaryRow>& rows) const override;
+      const std::vector<SummaryRow>& rows) const override {
+    if (!options_.fit) return {};
+    std::vector<std::pair<Case, std::vector<TimedSize>>> sweeps;  // cases without a size
+    for (const SummaryRow& row : rows) {
+      if (value_in<std::string>(row.columns, "status") != "ok") continue;
+      const auto bytes = value_in<double>(row.columns, "message_bytes");
+      if (bytes == 0) continue;  // nothing is sent
+      Case c = cases().at(row.index);
+      c.set("bytes", std::int64_t{0});
+      auto sweep = std::find_if(sweeps.begin(), sweeps.end(),
+                                [&](const auto& other) { return other.first == c; });
+      if (sweep == sweeps.end()) sweep = sweeps.insert(sweep, {c, {}});
+      sweep->second.push_back(
+          {.bytes = bytes, .seconds = value_in<double>(row.columns, "time_median_s")});
+    }
+    TableRows fits("fit");
+    TableRows residuals("fit_residuals");
+    for (const auto& [c, points] : sweeps) {
+      const LatencyBandwidth fit = fit_latency_bandwidth(points);
+      if (std::isnan(fit.latency)) {
+        write_to(stderr, "warning: {} has no fit: fewer than two of its sizes were measured\n",
+                 sweep_text(c));
+        continue;
+      }
+      if (std::isinf(fit.bandwidth) && std::get<std::int64_t>(c.at("ranks")) > 1) {
+        write_to(stderr,
+                 "warning: the times of {} do not grow with the bytes; measure more or "
+                 "larger sizes\n",
+                 sweep_text(c));
+      }
+      fits.add(with_factors(c, {{"latency_s", fit.latency},
+                                {"bandwidth_bytes_per_s", fit.bandwidth},
+                                {"worst_relative_error", fit.worst_error}}));
+      for (const TimedSize& p : points) {
+        const double fitted = fit.latency + p.bytes / fit.bandwidth;
+        residuals.add(with_factors(c, {{"message_bytes", p.bytes},
+                                       {"time_s", p.seconds},
+                                       {"fitted_s", fitted},
+                                       {"relative_error", fitted / p.seconds - 1}}));
+      }
+    }
+    if (fits.empty()) return {};
+    return {fits.take(), residuals.take()};
+  }
 
  private:
   // The subgroup of the ranks that take part; empty on the other ranks.
@@ -121,7 +166,24 @@ class CollectivesExperiment final : public ExperimentOf<CollectiveCase> {
             .memory_bytes = bytes * set * static_cast<double>(buffer_sets(c, cache_bytes(device))),
             .flush_bytes = static_cast<double>(flush_bytes(c.cache, device))};
   }
-  void check(const CollectiveCase& c) const override;
+  void check(const CollectiveCase& c) const override {
+    check_sampling(c);
+    if (options_.fit) check_fit(c);
+    if (c.ranks > world_.size() && options_.factors.by_name("--ranks")) {
+      throw UsageError(
+          fmt::format("--ranks: {0} ranks are needed, {1} were started; use mpirun -np {0}",
+                      c.ranks, world_.size()));
+    }
+    const std::string reason = reason_to_skip(c);
+    if (!reason.empty() && options_.factors.by_name("--backend") && c.ranks <= world_.size()) {
+      throw EnvironmentError(fmt::format("--backend: {}", reason));
+    }
+    if (c.is_registered() && world_.local_size() < c.ranks) {
+      throw EnvironmentError("--registration: symmetric windows need all ranks on one node");
+    }
+    check_count(c);
+    if (const std::string refusal = refusal_of_mpi(c); !refusal.empty()) throw UsageError(refusal);
+  }
   // A value that was named in an option is not skipped: check() refuses it.
   [[nodiscard]] std::string reason_to_skip(const CollectiveCase& c) const override {
     const Backend& backend = backend_of(c);
@@ -137,7 +199,29 @@ class CollectivesExperiment final : public ExperimentOf<CollectiveCase> {
   [[nodiscard]] std::size_t device_memory(const CollectiveCase& c) const override {
     return backend_of(c).device->info().memory_bytes;
   }
-  [[nodiscard]] CaseRecord measure(const CollectiveCase& c, Progress& progress) override;
+  [[nodiscard]] CaseRecord measure(const CollectiveCase& c, Progress& progress) override {
+    if (auto skipped = skipped_case(world_, reason_to_skip(c))) return *std::move(skipped);
+    CaseRecord record;
+    Members& members = members_of(c.ranks);
+    std::optional<Error> failed;
+    if (members.world) {
+      try {
+        record = measure_among(members, c, progress);
+      } catch (const Error& error) {
+        // These errors end the launch. Others are thrown below on all ranks, including the idle
+        // ones.
+        if (error.code() == ExitCode::internal || error.code() == ExitCode::collective) throw;
+        failed.emplace(error);
+      }
+      backend_of(c).device->trim();
+    }
+    world_.wait_idle();
+    collectively(world_, [&] {
+      if (failed) throw *failed;
+    });
+    record.status = world_.agree(record.status);
+    return record;
+  }
 
   [[nodiscard]] const Backend& backend_of(const CollectiveCase& c) const {
     return *std::find_if(backends_.begin(), backends_.end(),
@@ -166,129 +250,36 @@ class CollectivesExperiment final : public ExperimentOf<CollectiveCase> {
   }
   // Collective over members.world.
   [[nodiscard]] CaseRecord measure_among(Members& members, const CollectiveCase& c,
-                                         Progress& progress);
+                                         Progress& progress) {
+    CaseRecord record;
+    World& world = *members.world;
+    const Backend& backend = backend_of(c);
+    std::unique_ptr<Communicator>& communicator = members.communicators[c.backend];
+    const auto make = [&] {
+      if (!communicator) communicator = backend.make_communicator(world);
+    };
+    const Prediction predicted = prediction(c);
+    if (!fits_in_memory(world, record, predicted, make)) {
+      communicator.reset();  // some ranks may have made one; the next case makes it on all ranks
+      return record;
+    }
+    if (members.link_ceilings.count(c.backend) == 0) {
+      members.link_ceilings[c.backend] = link_ceiling(*backend.device, world, *communicator);
+    }
+    const auto run = collective_run(c, world, *backend.device, *communicator,
+                                    members.link_ceilings.at(c.backend));
+    record = measure_case(world, *backend.device, *run, c, predicted, progress);
+    if (c.ranks == 1 && !record.samples.empty()) {
+      record.warnings.push_back({warning::one_rank, "one rank exchanges nothing"});
+    }
+    return record;
+  }
 
   const CollectivesOptions& options_;
   World& world_;
   std::vector<Backend> backends_;
   std::map<int, Members> members_;  // by number of ranks
 };
-
-void CollectivesExperiment::check(const CollectiveCase& c) const {
-  check_sampling(c);
-  if (options_.fit) check_fit(c);
-  if (c.ranks > world_.size() && options_.factors.by_name("--ranks")) {
-    throw UsageError(
-        fmt::format("--ranks: {0} ranks are needed, {1} were started; use mpirun -np {0}", c.ranks,
-                    world_.size()));
-  }
-  const std::string reason = reason_to_skip(c);
-  if (!reason.empty() && options_.factors.by_name("--backend") && c.ranks <= world_.size()) {
-    throw EnvironmentError(fmt::format("--backend: {}", reason));
-  }
-  if (c.is_registered() && world_.local_size() < c.ranks) {
-    throw EnvironmentError("--registration: symmetric windows need all ranks on one node");
-  }
-  check_count(c);
-  if (const std::string refusal = refusal_of_mpi(c); !refusal.empty()) throw UsageError(refusal);
-}
-
-CaseRecord CollectivesExperiment::measure_among(Members& members, const CollectiveCase& c,
-                                                Progress& progress) {
-  CaseRecord record;
-  World& world = *members.world;
-  const Backend& backend = backend_of(c);
-  std::unique_ptr<Communicator>& communicator = members.communicators[c.backend];
-  const auto make = [&] {
-    if (!communicator) communicator = backend.make_communicator(world);
-  };
-  const Prediction predicted = prediction(c);
-  if (!fits_in_memory(world, record, predicted, make)) {
-    communicator.reset();  // some ranks may have made one; the next case makes it on all ranks
-    return record;
-  }
-  if (members.link_ceilings.count(c.backend) == 0) {
-    members.link_ceilings[c.backend] = link_ceiling(*backend.device, world, *communicator);
-  }
-  const auto run =
-      collective_run(c, world, *backend.device, *communicator, members.link_ceilings.at(c.backend));
-  record = measure_case(world, *backend.device, *run, c, predicted, progress);
-  if (c.ranks == 1 && !record.samples.empty()) {
-    record.warnings.push_back({warning::one_rank, "one rank exchanges nothing"});
-  }
-  return record;
-}
-
-CaseRecord CollectivesExperiment::measure(const CollectiveCase& c, Progress& progress) {
-  if (auto skipped = skipped_case(world_, reason_to_skip(c))) return *std::move(skipped);
-  CaseRecord record;
-  Members& members = members_of(c.ranks);
-  std::optional<Error> failed;
-  if (members.world) {
-    try {
-      record = measure_among(members, c, progress);
-    } catch (const Error& error) {
-      // These errors end the launch. Others are thrown below on all ranks, including the idle ones.
-      if (error.code() == ExitCode::internal || error.code() == ExitCode::collective) throw;
-      failed.emplace(error);
-    }
-    backend_of(c).device->trim();
-  }
-  world_.wait_idle();
-  collectively(world_, [&] {
-    if (failed) throw *failed;
-  });
-  record.status = world_.agree(record.status);
-  return record;
-}
-
-// "fit": latency and bandwidth of each set of cases that differ only in size. "fit_residuals": each
-// case's measured and fitted time. Messages of 0 bytes are left out.
-std::vector<Table> CollectivesExperiment::closing_tables(
-    const std::vector<SummaryRow>& rows) const {
-  if (!options_.fit) return {};
-  std::vector<std::pair<Case, std::vector<TimedSize>>> sweeps;  // cases without a size
-  for (const SummaryRow& row : rows) {
-    if (value_in<std::string>(row.columns, "status") != "ok") continue;
-    const auto bytes = value_in<double>(row.columns, "message_bytes");
-    if (bytes == 0) continue;  // nothing is sent
-    Case c = cases().at(row.index);
-    c.set("bytes", std::int64_t{0});
-    auto sweep = std::find_if(sweeps.begin(), sweeps.end(),
-                              [&](const auto& other) { return other.first == c; });
-    if (sweep == sweeps.end()) sweep = sweeps.insert(sweep, {c, {}});
-    sweep->second.push_back(
-        {.bytes = bytes, .seconds = value_in<double>(row.columns, "time_median_s")});
-  }
-  TableRows fits("fit");
-  TableRows residuals("fit_residuals");
-  for (const auto& [c, points] : sweeps) {
-    const LatencyBandwidth fit = fit_latency_bandwidth(points);
-    if (std::isnan(fit.latency)) {
-      write_to(stderr, "warning: {} has no fit: fewer than two of its sizes were measured\n",
-               sweep_text(c));
-      continue;
-    }
-    if (std::isinf(fit.bandwidth) && std::get<std::int64_t>(c.at("ranks")) > 1) {
-      write_to(stderr,
-               "warning: the times of {} do not grow with the bytes; measure more or "
-               "larger sizes\n",
-               sweep_text(c));
-    }
-    fits.add(with_factors(c, {{"latency_s", fit.latency},
-                              {"bandwidth_bytes_per_s", fit.bandwidth},
-                              {"worst_relative_error", fit.worst_error}}));
-    for (const TimedSize& p : points) {
-      const double fitted = fit.latency + p.bytes / fit.bandwidth;
-      residuals.add(with_factors(c, {{"message_bytes", p.bytes},
-                                     {"time_s", p.seconds},
-                                     {"fitted_s", fitted},
-                                     {"relative_error", fitted / p.seconds - 1}}));
-    }
-  }
-  if (fits.empty()) return {};
-  return {fits.take(), residuals.take()};
-}
 
 }  // namespace
 
