@@ -51,17 +51,28 @@ struct CollectiveFactors {
 struct CollectiveCase : CollectiveFactors, SamplerConfig {
   [[nodiscard]] bool operator==(const CollectiveCase&) const = default;
 
-  [[nodiscard]] std::int64_t element_bytes() const;
+  [[nodiscard]] std::int64_t element_bytes() const {
+    return static_cast<std::int64_t>(size_of(dtype));
+  }
   // Messages are multiples of ranks x the dtype's size, or of ranks x 16 bytes if the buffers are
   // registered.
-  [[nodiscard]] std::int64_t message_unit() const;
+  [[nodiscard]] std::int64_t message_unit() const {
+    return ranks * (is_registered() ? registered_part_bytes : element_bytes());
+  }
   // --bytes rounded down to a multiple of message_unit().
-  [[nodiscard]] std::int64_t message_bytes() const;
+  [[nodiscard]] std::int64_t message_bytes() const {
+    return bytes.bytes - bytes.bytes % message_unit();
+  }
   // --in-place, unless the operation supports only one of the two.
-  [[nodiscard]] bool is_in_place() const;
+  [[nodiscard]] bool is_in_place() const {
+    return op->in_place && (!op->out_of_place || in_place == YesNo::yes);
+  }
   [[nodiscard]] bool is_registered() const { return registration == WindowRegistration::symmetric; }
   // Calls per repetition.
-  [[nodiscard]] int launches() const;
+  [[nodiscard]] int launches() const {
+    constexpr int calls = 20;
+    return cadence == Cadence::barrier ? 1 : calls;
+  }
   // "20 times all_reduce of 1 MB": the watchdog's name for a repetition.
   [[nodiscard]] std::string what() const;
 };

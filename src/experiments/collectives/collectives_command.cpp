@@ -13,27 +13,6 @@ namespace paceline {
 
 using C = CollectiveCase;
 
-std::int64_t CollectiveCase::element_bytes() const {
-  return static_cast<std::int64_t>(size_of(dtype));
-}
-
-std::int64_t CollectiveCase::message_unit() const {
-  return ranks * (is_registered() ? registered_part_bytes : element_bytes());
-}
-
-std::int64_t CollectiveCase::message_bytes() const {
-  return bytes.bytes - bytes.bytes % message_unit();
-}
-
-bool CollectiveCase::is_in_place() const {
-  return op->in_place && (!op->out_of_place || in_place == YesNo::yes);
-}
-
-int CollectiveCase::launches() const {
-  constexpr int calls = 20;
-  return cadence == Cadence::barrier ? 1 : calls;
-}
-
 std::string CollectiveCase::what() const {
   const std::string call =
       fmt::format("{} of {}", op->name, bytes_text(static_cast<double>(message_bytes())));

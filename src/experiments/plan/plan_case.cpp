@@ -124,11 +124,6 @@ std::vector<DataSheet> known_hardware(const std::string& file) {
   return all;
 }
 
-double PlanCase::parameters() const {
-  if (block_kind == BlockKind::transformer) return static_cast<double>(step.model().parameters());
-  return 2.0 * static_cast<double>(step.layers * step.d_model * step.d_ff);
-}
-
 double PlanCase::forward_flops_per_token() const {
   if (block_kind == BlockKind::two_matrix) return 2 * parameters();
   StepShape shape = step.step_shape();
@@ -175,16 +170,6 @@ StrategyShape PlanCase::strategy_shape() const {
           .entries = two_matrix_entries(step),
           .precision = step.ops_config().precision,
           .ranks = data_ranks()};
-}
-
-MeasuredOp PlanCase::measured(std::string_view op) const {
-  const auto found = measured_ops.find(op);
-  return found == measured_ops.end() ? MeasuredOp{.latency_s = latency_s} : found->second;
-}
-
-bool PlanCase::divides_over(std::int64_t tensor_ranks) const {
-  return step.d_model % tensor_ranks == 0 && step.d_ff % tensor_ranks == 0 &&
-         (block_kind == BlockKind::two_matrix || step.heads % tensor_ranks == 0);
 }
 
 void check_plan(const PlanCase& plan) {

@@ -93,7 +93,10 @@ struct PlanCase {
   }
   [[nodiscard]] double tokens() const { return group_tokens() * data_ranks(); }
 
-  [[nodiscard]] double parameters() const;
+  [[nodiscard]] double parameters() const {
+    if (block_kind == BlockKind::transformer) return static_cast<double>(step.model().parameters());
+    return 2.0 * static_cast<double>(step.layers * step.d_model * step.d_ff);
+  }
   // Matrix-product FLOPs of forward.
   [[nodiscard]] double forward_flops_per_token() const;
   // Matrix-product FLOPs of a step on all ranks, recomputation included.
@@ -105,9 +108,15 @@ struct PlanCase {
   // The layout of a data-parallel rank's parameters.
   [[nodiscard]] StrategyShape strategy_shape() const;
   // The fit of an operation; if it was not measured, that of all_reduce.
-  [[nodiscard]] MeasuredOp measured(std::string_view op) const;
+  [[nodiscard]] MeasuredOp measured(std::string_view op) const {
+    const auto found = measured_ops.find(op);
+    return found == measured_ops.end() ? MeasuredOp{.latency_s = latency_s} : found->second;
+  }
   // Whether `tensor_ranks` tensor-parallel ranks could hold equal parts of every matrix.
-  [[nodiscard]] bool divides_over(std::int64_t tensor_ranks) const;
+  [[nodiscard]] bool divides_over(std::int64_t tensor_ranks) const {
+    return step.d_model % tensor_ranks == 0 && step.d_ff % tensor_ranks == 0 &&
+           (block_kind == BlockKind::two_matrix || step.heads % tensor_ranks == 0);
+  }
   // Of a data-parallel collective, while the other tensor-parallel ranks run theirs.
   [[nodiscard]] double data_bandwidth_bytes_per_s() const {
     return bandwidth_bytes_per_s(hardware, ranks(), tensor) * axes.data;
