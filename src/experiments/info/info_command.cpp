@@ -134,13 +134,13 @@ void print_text(const Json& info, const std::vector<Measured>& ceilings) {
   if (ceilings.empty()) return;
   write_out("\nceilings, all ranks at once: the median and its 95% interval\n");
   for (const Json& r : info["ranks"]) {
-    for (const auto& [name, key, ceiling] : ceilings) {
+    for (const Measured& measured : ceilings) {
       const auto text = [&](const char* figure) {
-        const auto rate = r[key][figure].get<double>();
-        return ceiling.unit == "FLOP/s" ? count_text(rate) + "FLOP" : bytes_text(rate);
+        const auto rate = r[measured.key][figure].get<double>();
+        return measured.ceiling.unit == "FLOP/s" ? count_text(rate) + "FLOP" : bytes_text(rate);
       };
-      write_out("{:>4}  {:<10} {}/s [{}/s, {}/s]\n", r["rank"].get<int>(), name, text("median"),
-                text("ci_low"), text("ci_high"));
+      write_out("{:>4}  {:<10} {}/s [{}/s, {}/s]\n", r["rank"].get<int>(), measured.name,
+                text("median"), text("ci_low"), text("ci_high"));
     }
   }
 }
