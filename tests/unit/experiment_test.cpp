@@ -268,8 +268,7 @@ TEST(ModelExperimentTest, RanksTakeTheirOwnRowsOfATokenFile) {
 }
 
 // Collective: what validate() throws, or nothing; then what the dry run says of each case.
-template <class C>
-std::vector<std::string> said_before(const ExperimentOf<C>& experiment) {
+std::vector<std::string> said_before(const Experiment& experiment) {
   std::vector<std::string> said;
   for (std::size_t i = 0; i < experiment.cases().size(); ++i) {
     experiment.validate(i);

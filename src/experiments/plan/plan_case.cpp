@@ -53,7 +53,8 @@ DataSheet device_in(const toml::key& key, const toml::node& node) {
     constexpr double least = 1e-9;
     constexpr double most = 1e9;
     const double number = entry->value<double>().value_or(0);
-    if (!(number >= least && number <= most)) {
+    const bool is_sound = number >= least && number <= most;  // NaN is not
+    if (!is_sound) {
       throw error_at(entry->source(),
                      fmt::format("{} must be a number from {} to {}", figure.key, least, most));
     }
