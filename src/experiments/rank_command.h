@@ -1,7 +1,7 @@
 #pragma once
 // The command of an experiment whose ranks measure independently, each on a device of its own.
 
-#include <type_traits>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -11,17 +11,20 @@
 
 namespace paceline {
 
-// Experiments with a peak rate take --peak-tflops, in TFLOP/s, as last argument.
-template <class Experiment, class C>
+template <class C>
 class RankCommand final : public Command {
  public:
-  RankCommand(Factors<C> factors, const Presets& presets)
-      : factors_(std::move(factors)), presets_(presets) {}
+  using Make = std::unique_ptr<Experiment>(const FactorOptions<C>& options, World& world,
+                                           Device& device, double peak_tflops);
+
+  // has_peak: whether the command takes --peak-tflops, which is 0 if it is not given.
+  RankCommand(Factors<C> factors, const Presets& presets, Make* make, bool has_peak)
+      : factors_(std::move(factors)), presets_(presets), make_(make), has_peak_(has_peak) {}
 
   void declare(OptionParser& p) override {
     declare_run_options(p, run_);
     factors_.declare(p);
-    if constexpr (has_peak) declare_peak(p, peak_tflops_);
+    if (has_peak_) declare_peak(p, peak_tflops_);
     p.presets(presets_, {});
   }
   void check(const OptionParser& p) override {
@@ -34,19 +37,15 @@ class RankCommand final : public Command {
   }
   [[nodiscard]] ExitCode run(Launch* launch) override {
     World& world = launch->world;
-    Experiment experiment = [&] {
-      if constexpr (has_peak) return Experiment(factors_, world, launch->device(), peak_tflops_);
-      if constexpr (!has_peak) return Experiment(factors_, world, launch->device());
-    }();
-    return run_sweep(experiment, world, std::move(launch->info), run_);
+    const auto experiment = make_(factors_, world, launch->device(), peak_tflops_);
+    return run_sweep(*experiment, world, std::move(launch->info), run_);
   }
 
  private:
-  static constexpr bool has_peak =
-      std::is_constructible_v<Experiment, const FactorOptions<C>&, World&, Device&, double>;
-
   FactorOptions<C> factors_;
   const Presets& presets_;
+  Make* make_;
+  bool has_peak_;
   double peak_tflops_ = 0;
 };
 

@@ -56,8 +56,8 @@ PLANS: dict[str, Values | None] = {
     "--link-bandwidth": ("1KB", "450GB"),
     "--utilization": (0.01, 0.5, 1), "--latency": (0, 10.5), "--preset": ("xxl",),
     "--ask": (
-        "largest-batch,largest-context", "fewest-devices", "memory,kept-gathers", "gradient-dtype",
-        "best-bucket", "link-bandwidth", "run", "step,work",
+        "largest-batch,largest-context", "fewest-devices", "memory", "best-bucket", "run",
+        "step,work",
     ),
     "--run-tokens": (1, "1e12"), "--json": None,
 }  # fmt: skip

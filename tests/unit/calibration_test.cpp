@@ -1,12 +1,10 @@
 // --rates: a plan with the rates and links of a file.
 
-#include "experiments/plan/calibration.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "experiments/plan/step_time.h"
+#include "experiments/plan/closed_forms.h"
 
 namespace paceline {
 namespace {

@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "cpu/cpu_device.h"
-#include "experiments/collectives/collective_check.h"
 #include "experiments/collectives/collectives.h"
 #include "one_rank_communicator.h"
 #include "thread_world.h"
@@ -270,10 +269,10 @@ std::vector<CaseRecord> records_of(const CollectivesOptions& options, BackendKin
                                    const MakeCommunicator& make) {
   std::vector<CaseRecord> records;
   ThreadWorld::run(1, [&](World& world) {
-    CollectivesExperiment experiment(options, world, one_backend(kind, 1, make));
+    const auto experiment = collectives_experiment(options, world, one_backend(kind, 1, make));
     Progress progress;
-    for (std::size_t i = 0; i < experiment.cases().size(); ++i) {
-      records.push_back(experiment.run(i, progress));
+    for (std::size_t i = 0; i < experiment->cases().size(); ++i) {
+      records.push_back(experiment->run(i, progress));
     }
   });
   return records;
@@ -307,8 +306,8 @@ TEST(CollectivesExperiment, TimesThatDoNotGrowWithTheBytesAreReported) {
       with({{"--backend", "mpi"}, {"--bytes", "1000,2000"}, {"--ranks", "2"}});
   options.fit = true;
   ThreadWorld::run(1, [&](World& world) {
-    const CollectivesExperiment experiment(options, world,
-                                           one_backend(BackendKind::mpi, 2, nullptr));
+    const auto experiment =
+        collectives_experiment(options, world, one_backend(BackendKind::mpi, 2, nullptr));
     const auto output = [&](double seconds) {
       std::vector<SummaryRow> rows;
       rows.push_back(
@@ -316,7 +315,7 @@ TEST(CollectivesExperiment, TimesThatDoNotGrowWithTheBytesAreReported) {
       rows.push_back(
           {1, {{"status", std::string("ok")}, {"message_bytes", 2e3}, {"time_median_s", seconds}}});
       testing::internal::CaptureStderr();
-      EXPECT_EQ(experiment.closing_tables(rows).size(), 2U);
+      EXPECT_EQ(experiment->closing_tables(rows).size(), 2U);
       return testing::internal::GetCapturedStderr();
     };
     EXPECT_EQ(output(2e-6), "");
@@ -339,9 +338,10 @@ TEST(CollectivesExperiment, RanksBeyondThoseOfACaseMeasureNothing) {
       ++communicators.at(static_cast<std::size_t>(world.rank()));
       return std::make_unique<OneRankCommunicator>(device);
     };
-    CollectivesExperiment experiment(options, world, one_backend(BackendKind::mpi, 3, make));
+    const auto experiment =
+        collectives_experiment(options, world, one_backend(BackendKind::mpi, 3, make));
     Progress progress;
-    EXPECT_EQ(experiment.run(0, progress).status, Status::ok);
+    EXPECT_EQ(experiment->run(0, progress).status, Status::ok);
   });
   EXPECT_EQ(communicators, (std::array<int, 3>{1, 0, 0}));
 }

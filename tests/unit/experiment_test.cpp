@@ -268,8 +268,7 @@ TEST(ModelExperimentTest, RanksTakeTheirOwnRowsOfATokenFile) {
 }
 
 // Collective: what validate() throws, or nothing; then what the dry run says of each case.
-template <class C>
-std::vector<std::string> said_before(const ExperimentOf<C>& experiment) {
+std::vector<std::string> said_before(const Experiment& experiment) {
   std::vector<std::string> said;
   for (std::size_t i = 0; i < experiment.cases().size(); ++i) {
     experiment.validate(i);
@@ -371,7 +370,7 @@ TEST(AttentionExperimentTest, CasesWithoutKernelsAreSkippedUnlessAllAre) {
   options.replace("--attention", "flash");
   options.replace("--head-dim", "8,24,16");
   const auto make = [&](World& world, Device& device) {
-    return std::make_unique<AttentionExperiment>(options, world, device);
+    return attention_experiment(options, world, device, 0);
   };
   expect_only_the_last_runs(make);
   options.replace("--head-dim", "8,24");
@@ -383,7 +382,7 @@ TEST(AttentionExperimentTest, TheFloorIsThatOfTheSlowestRank) {
   const auto records = run(
       3,
       [&](World& world, Device& device) {
-        return std::make_unique<AttentionExperiment>(options, world, device);
+        return attention_experiment(options, world, device, 0);
       },
       [](int rank) { return std::make_unique<DeviceWithCeilings>(rank == 1 ? 2 : 4); });
   const CaseRecord& record = records[0].at(0);

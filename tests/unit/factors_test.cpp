@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "experiments/attention/attention_case.h"
+#include "experiments/attention/attention.h"
 #include "harness/factor_options.h"
 #include "registry.h"
 

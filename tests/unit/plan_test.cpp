@@ -1,19 +1,21 @@
-// The plan's formulas, against figures worked out by hand.
+// The plan's formulas, against figures worked out by hand; the devices of a file.
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "experiments/plan/compute_bound.h"
-#include "experiments/plan/device_memory.h"
+#include "core/error.h"
+#include "experiments/plan/closed_forms.h"
 #include "experiments/plan/plan_report.h"
-#include "experiments/plan/step_time.h"
 #include "records.h"
+#include "temp_folder.h"
 
 namespace paceline {
 namespace {
@@ -247,6 +249,66 @@ TEST(PlanTest, RanksAreCountedBeyond32Bits) {
   PlanCase plan = transformer(ModelSize::xl, Strategy::fsdp, 1 << 20);
   plan.tensor = 1 << 14;
   EXPECT_EQ(plan.ranks(), std::int64_t{1} << 34);
+}
+
+std::vector<DataSheet> devices_of(const std::string& text) {
+  const TempFolder folder;
+  const std::string file = (folder.path() / "F.toml").string();
+  std::ofstream(file) << text;
+  return known_hardware(file);
+}
+
+TEST(HardwareTest, APeakThatTheSheetDoesNotStateIsRefused) {
+  const DataSheet tpu{.name = "tpu", .half = 460};
+  EXPECT_EQ(peak_flops_per_s(tpu, precision_named("bf16")), 4.6e14);
+  EXPECT_THROW((void)peak_flops_per_s(tpu, precision_named("fp32")), UsageError);
+}
+
+TEST(HardwareTest, AttentionHasThePeakOfItsArithmetic) {
+  const auto peak = [](std::string_view precision, Fp32Attention fp32) {
+    return attention_flops_per_s(*data_sheet_of("NVIDIA H200"),
+                                 {.precision = precision_named(precision),
+                                  .attention = AttentionKind::flash,
+                                  .fp32_attention = fp32});
+  };
+  EXPECT_DOUBLE_EQ(peak("fp32", Fp32Attention::bf16x3), 989.4e12 / 3);
+  EXPECT_DOUBLE_EQ(peak("fp32", Fp32Attention::tf32), 494.7e12);
+  EXPECT_DOUBLE_EQ(peak("fp32", Fp32Attention::exact), 66.9e12);
+  EXPECT_DOUBLE_EQ(peak("bf16", Fp32Attention::bf16x3), 989.4e12);
+}
+
+TEST(HardwareTest, ADeviceWithoutAFigureIsRefusedByItsKey) {
+  try {
+    (void)devices_of("[x]\nmemory_GB = 1\nnode_devices = 1\nsource = \"none\"\n");
+    FAIL();
+  } catch (const UsageError& error) {
+    EXPECT_TRUE(std::string(error.what()).ends_with("F.toml:1:2: x lacks memory_GB_per_s"))
+        << error.what();
+  }
+}
+
+// A device file whose `key` has this value, and whose other figures are 1.
+std::string device_with(std::string_view key, const std::string& value) {
+  std::string text = "[x]\nsource = \"none\"\n";
+  for (const std::string_view figure :
+       {"memory_GB", "memory_GB_per_s", "link_GB_per_s", "network_GB_per_s", "node_devices"}) {
+    text += fmt::format("{} = {}\n", figure, figure == key ? value : "1");
+  }
+  return text;
+}
+
+TEST(HardwareTest, AFigureIsANumberInRange) {
+  for (const char* number : {"0", "-1", "inf", "nan", "1e300", "1e-300", "\"80\"", "true"}) {
+    EXPECT_THROW((void)devices_of(device_with("memory_GB", number)), UsageError) << number;
+  }
+  EXPECT_EQ(devices_of(device_with("memory_GB", "80")).front().memory_gb, 80);
+}
+
+TEST(HardwareTest, DevicesOfANodeAreCounted) {
+  for (const char* count : {"0", "0.5", "1e300", "-8", "\"8\""}) {
+    EXPECT_THROW((void)devices_of(device_with("node_devices", count)), UsageError) << count;
+  }
+  EXPECT_EQ(devices_of(device_with("node_devices", "8")).front().node_devices, 8);
 }
 
 }  // namespace

@@ -1,14 +1,22 @@
-// The dtypes of a model's components are read off a training step.
+// The dtypes of a model's components are read off a training step. Sums with every addition rounded:
+// against known values and theoretical bounds.
 
 #include "experiments/precision/precision.h"
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cmath>
+#include <limits>
 #include <map>
+#include <numeric>
+#include <vector>
 
+#include "core/random.h"
 #include "cpu/cpu_device.h"
 #include "experiments/precision/studies.h"
 #include "harness/launch.h"
+#include "harness/lone_world.h"
 
 namespace paceline {
 namespace {
@@ -106,10 +114,10 @@ Status status_of(const PrecisionCase& c) {
   const FactorOptions<PrecisionCase> options(std::move(factors), c);
   LoneWorld world;
   CpuDevice device(std::size_t{1} << 28U, 1);
-  PrecisionExperiment experiment(options, world, device);
-  EXPECT_EQ(experiment.cases().size(), 1U);
+  const auto experiment = precision_experiment(options, world, device, 0);
+  EXPECT_EQ(experiment->cases().size(), 1U);
   Progress progress;
-  return experiment.run(0, progress).status;
+  return experiment->run(0, progress).status;
 }
 
 TEST(PrecisionExperiment, AMismatchIsTheCasesStatus) {
@@ -120,6 +128,86 @@ TEST(PrecisionExperiment, AMismatchIsTheCasesStatus) {
   EXPECT_EQ(status_of(c), Status::ok);
   c.precision.logits = Dtype::f32;
   EXPECT_EQ(status_of(c), Status::mismatch);
+}
+
+constexpr std::array<Summation, 4> orders = {Summation::sequential, Summation::pairwise,
+                                             Summation::blocked, Summation::compensated};
+constexpr std::array<Dtype, 3> dtypes = {Dtype::f32, Dtype::bf16, Dtype::f16};
+
+// The sum of n equal addends.
+float total(float addend, std::size_t n, Dtype addends, Dtype sum, Summation how) {
+  return sum_of(how, std::vector<float>(n, nearest(addends, addend)), sum);
+}
+
+// The course's exercise: 0.01 a thousand times.
+TEST(Summation, TheExerciseGivesWhatPyTorchGives) {
+  const auto sequential = [&](Dtype addend, Dtype sum) {
+    return total(0.01F, 1000, addend, sum, Summation::sequential);
+  };
+  constexpr double half_digit = 5e-5;
+  EXPECT_NEAR(sequential(Dtype::f32, Dtype::f32), 10.0001, half_digit);
+  EXPECT_NEAR(sequential(Dtype::f16, Dtype::f16), 9.9531, half_digit);
+  EXPECT_NEAR(sequential(Dtype::f16, Dtype::f32), 10.0021, half_digit);
+  EXPECT_EQ(sequential(Dtype::bf16, Dtype::bf16), 4.0);
+}
+
+TEST(Summation, OrdersAddUpInTheirOrder) {
+  // In bfloat16 256 + 1 = 256, so that the result shows the order of additions.
+  std::vector<float> numbers(64, 1.0);
+  numbers[0] = 256;
+  EXPECT_EQ(sum_of(Summation::sequential, numbers, Dtype::bf16), 256);
+  // A single 1 added to 256 is lost; sums of 2, 4, 8, 16 and 32 ones are not.
+  EXPECT_EQ(sum_of(Summation::pairwise, numbers, Dtype::bf16), 256 + 2 + 4 + 8 + 16 + 32);
+  EXPECT_EQ(sum_of(Summation::blocked, numbers, Dtype::bf16), 256 + 32);
+  // 319 is between two numbers.
+  EXPECT_EQ(sum_of(Summation::compensated, numbers, Dtype::bf16), 256 + 64);
+}
+
+TEST(Summation, AnyCountIsAddedUpOnce) {
+  for (const Summation how : orders) {
+    for (const std::size_t n : {1, 2, 3, 31, 32, 33, 63, 64, 65, 1000}) {
+      EXPECT_EQ(total(1, n, Dtype::f32, Dtype::f32, how), n) << name_of(how);
+    }
+  }
+}
+
+TEST(Summation, ErrorsOfRandomNumbersStayWithinTheBounds) {
+  for (const Dtype dtype : dtypes) {
+    for (const std::size_t n : {2, 33, 1000, 4099}) {
+      std::vector<float> x(n);
+      Random(n, 0).fill_normal(x);
+      double exact = 0;
+      double absolute = 0;
+      for (float& v : x) {
+        v = nearest(dtype, v);
+        exact += v;
+        absolute += std::abs(v);
+      }
+      const auto error = [&](Summation how) {
+        return std::abs(sum_of(how, x, dtype) - exact) / absolute;
+      };
+      const auto count = static_cast<double>(n);
+      const double u = unit_roundoff(dtype);
+      EXPECT_LE(error(Summation::sequential), (count - 1) * u) << name_of(dtype) << n;
+      EXPECT_LE(error(Summation::pairwise), std::ceil(std::log2(count)) * u) << name_of(dtype) << n;
+      EXPECT_LE(error(Summation::blocked), (32 + count / 32) * u) << name_of(dtype) << n;
+      EXPECT_LE(error(Summation::compensated), 2 * u + count * u * u) << name_of(dtype) << n;
+    }
+  }
+}
+
+TEST(Summation, ASumBeyondTheLargestNumberIsInfinite) {
+  constexpr auto infinite = std::numeric_limits<float>::infinity();
+  EXPECT_EQ(total(60000, 2, Dtype::f16, Dtype::f16, Summation::sequential), infinite);
+  EXPECT_EQ(total(60000, 2, Dtype::f16, Dtype::f32, Summation::sequential), 120000);
+}
+
+TEST(Summation, NearestRoundsTiesToEven) {
+  EXPECT_EQ(nearest(Dtype::bf16, 257), 256);
+  EXPECT_EQ(nearest(Dtype::bf16, 259), 260);
+  EXPECT_EQ(nearest(Dtype::f16, 65519), 65504);
+  EXPECT_EQ(nearest(Dtype::f16, 2049), 2048);
+  EXPECT_EQ(nearest(Dtype::f32, 0.01F), 0.01F);
 }
 
 }  // namespace

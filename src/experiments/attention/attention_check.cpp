@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "core/random.h"
-#include "experiments/attention/attention_reference.h"
 
 namespace paceline {
 
@@ -17,13 +16,8 @@ std::vector<float> rounded_normals(std::int64_t n, Dtype dtype, const Random& ra
   std::vector<float> x(static_cast<std::size_t>(n));
   random.fill_normal(x);
   dispatch_floating(dtype, [&]<class T>() {
-    if constexpr (sizeof(T) == 2) {
 #pragma omp parallel for schedule(static)
-      for (std::int64_t i = 0; i < n; ++i) {
-        float& v = x[static_cast<std::size_t>(i)];
-        v = static_cast<float>(T(v));
-      }
-    }
+    for (float& v : x) v = static_cast<float>(static_cast<T>(v));
   });
   return x;
 }
@@ -67,19 +61,12 @@ struct Tolerances {
 // to a half type.
 Tolerances tolerances_of_wide_heads(const OpsConfig& config) {
   const bool flash = config.attention == AttentionKind::flash;
-  switch (config.precision.compute) {
-    case Dtype::bf16: return {flash ? 5e-3 : 2e-2, 1e-5};
-    case Dtype::f16: return {flash ? 1e-3 : 3e-3, 1e-5};
-    case Dtype::f32:
-    case Dtype::f64:
-    case Dtype::i32: break;
-  }
-  if (!flash) return {config.precision.gemm == GemmMath::tf32 ? 3e-3 : 5e-6, 1e-5};
-  switch (config.fp32_attention) {
-    case Fp32Attention::bf16x3: return {2e-5, 5e-5};
-    case Fp32Attention::tf32: return {1e-3, 2e-3};
-    case Fp32Attention::exact: break;
-  }
+  const Precision& p = config.precision;
+  if (p.compute == Dtype::bf16) return {flash ? 5e-3 : 2e-2, 1e-5};
+  if (p.compute == Dtype::f16) return {flash ? 1e-3 : 3e-3, 1e-5};
+  if (!flash) return {p.gemm == GemmMath::tf32 ? 3e-3 : 5e-6, 1e-5};
+  if (config.fp32_attention == Fp32Attention::bf16x3) return {2e-5, 5e-5};
+  if (config.fp32_attention == Fp32Attention::tf32) return {1e-3, 2e-3};
   return {2e-6, 1e-5};
 }
 

@@ -1,8 +1,8 @@
-#include "experiments/attention/attention_reference.h"
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
+
+#include "experiments/attention/attention_check.h"
 
 namespace paceline {
 

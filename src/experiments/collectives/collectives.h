@@ -2,65 +2,109 @@
 // `paceline collectives`: one sweep over backends, operations, sizes and rank counts. A case with
 // fewer ranks than the launch runs on a subgroup while the other ranks wait idle.
 
-#include <map>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "core/communicator.h"
-#include "experiments/collectives/collective_case.h"
+#include "core/world.h"
+#include "experiments/collectives/collective.h"
+#include "harness/case_run.h"
 #include "harness/experiment.h"
+#include "harness/factor_options.h"
 #include "harness/launch.h"
+#include "harness/launch_devices.h"
+#include "harness/run_options.h"
 
 namespace paceline {
+
+template <>
+struct FactorValue<const Collective*> {
+  static constexpr ValueType type = ValueType::name;
+  static const Collective* read(std::string_view text, const Range& /*range*/) {
+    return &collective_named(text);
+  }
+  static Value write(const Collective* value) { return std::string(value->name); }
+  static std::string choices() { return joined_names(collective_names()); }
+};
+
+// A repetition is one call after a barrier, 20 calls one after another, or 20 calls in a CUDA
+// graph.
+enum class Cadence : std::uint8_t { barrier, back_to_back, graph };
+constexpr auto names_of(Cadence) { return names("barrier", "back-to-back", "graph"); }
+
+struct CollectiveFactors {
+  BackendKind backend = BackendKind::mpi;
+  const Collective* op = &collective_named("all_reduce");
+  int ranks = 0;  // the first `ranks` ranks of the launch; 0: all
+  Dtype dtype = Dtype::f32;
+  ReduceOp redop = ReduceOp::sum;
+  YesNo in_place = YesNo::no;
+  WindowRegistration registration = WindowRegistration::none;
+  Cadence cadence = Cadence::barrier;
+  CacheState cache = CacheState::warm;
+  ByteCount bytes;
+
+  [[nodiscard]] bool operator==(const CollectiveFactors&) const = default;
+};
+
+struct CollectiveCase : CollectiveFactors, SamplerConfig {
+  [[nodiscard]] bool operator==(const CollectiveCase&) const = default;
+
+  [[nodiscard]] std::int64_t element_bytes() const {
+    return static_cast<std::int64_t>(size_of(dtype));
+  }
+  // Messages are multiples of ranks x the dtype's size, or of ranks x 16 bytes if the buffers are
+  // registered.
+  [[nodiscard]] std::int64_t message_unit() const {
+    return ranks * (is_registered() ? registered_part_bytes : element_bytes());
+  }
+  // --bytes rounded down to a multiple of message_unit().
+  [[nodiscard]] std::int64_t message_bytes() const {
+    return bytes.bytes - bytes.bytes % message_unit();
+  }
+  // --in-place, unless the operation supports only one of the two.
+  [[nodiscard]] bool is_in_place() const {
+    return op->in_place && (!op->out_of_place || in_place == YesNo::yes);
+  }
+  [[nodiscard]] bool is_registered() const { return registration == WindowRegistration::symmetric; }
+  // Calls per repetition.
+  [[nodiscard]] int launches() const {
+    constexpr int calls = 20;
+    return cadence == Cadence::barrier ? 1 : calls;
+  }
+  // "20 times all_reduce of 1 MB": the watchdog's name for a repetition.
+  [[nodiscard]] std::string what() const;
+};
+
+[[nodiscard]] Factors<CollectiveCase> collective_case_factors();
 
 // The factors and the command's other options.
 struct CollectivesOptions {
   FactorOptions<CollectiveCase> factors{collective_case_factors()};
   bool all_backends = true;  // --backend is not given: use every available backend
-  bool fit = false;
+  bool fit = false;          // latency and bandwidth of each sweep over sizes
 };
 
-class CollectivesExperiment final : public ExperimentOf<CollectiveCase> {
- public:
-  // backends: indexed by BackendKind. Throws UsageError for an option that applies to no case.
-  CollectivesExperiment(const CollectivesOptions& options, World& world,
-                        std::vector<Backend> backends);
+// backends: indexed by BackendKind. Throws UsageError for an option that applies to no case.
+[[nodiscard]] std::unique_ptr<Experiment> collectives_experiment(const CollectivesOptions& options,
+                                                                 World& world,
+                                                                 std::vector<Backend> backends);
 
-  [[nodiscard]] std::string name() const override { return "collectives"; }
-  [[nodiscard]] std::vector<ShownColumn> shown_columns() const override;
-  [[nodiscard]] std::string notes() const override;
-  // --fit: latency and bandwidth of each sweep over sizes.
-  [[nodiscard]] std::vector<Table> closing_tables(
-      const std::vector<SummaryRow>& rows) const override;
+// Buffer sets that calls use in turn. Warm: 1. Cold: one for every call of a repetition, or fewer
+// that together exceed twice the cache.
+[[nodiscard]] std::int64_t buffer_sets(const CollectiveCase& c, std::int64_t cache_bytes);
 
- private:
-  // The subgroup of the ranks that take part; empty on the other ranks.
-  struct Members {
-    std::unique_ptr<World> world;
-    std::map<BackendKind, std::unique_ptr<Communicator>> communicators;
-    std::map<BackendKind, double> link_ceilings;  // bytes/s
-  };
+// One case: buffers, checks, timed calls. world: the ranks that take part. link_ceiling: bytes/s.
+// All arguments outlive the run.
+[[nodiscard]] std::unique_ptr<CaseRun> collective_run(const CollectiveCase& c, World& world,
+                                                      Device& device, Communicator& communicator,
+                                                      double link_ceiling);
 
-  [[nodiscard]] Prediction prediction(const CollectiveCase& c) const override;
-  void check(const CollectiveCase& c) const override;
-  [[nodiscard]] std::string reason_to_skip(const CollectiveCase& c) const override;
-  [[nodiscard]] std::size_t device_memory(const CollectiveCase& c) const override;
-  [[nodiscard]] CaseRecord measure(const CollectiveCase& c, Progress& progress) override;
-
-  [[nodiscard]] const Backend& backend_of(const CollectiveCase& c) const;
-  // Throws UsageError if the sweep over --bytes that `c` is part of cannot be fitted.
-  void check_fit(const CollectiveCase& c) const;
-  // Collective over all ranks.
-  [[nodiscard]] Members& members_of(int ranks);
-  // Collective over members.world.
-  [[nodiscard]] CaseRecord measure_among(Members& members, const CollectiveCase& c,
-                                         Progress& progress);
-
-  const CollectivesOptions& options_;
-  World& world_;
-  std::vector<Backend> backends_;
-  std::map<int, Members> members_;  // by number of ranks
-};
+// Collective. The highest rate, in bytes/s, at which a rank receives from others: the best of three
+// sizes and five repetitions each, in a send_recv ring and in a broadcast. NaN for one rank, or if
+// no size fits in memory.
+[[nodiscard]] double link_ceiling(Device& device, World& world, Communicator& communicator);
 
 }  // namespace paceline

@@ -1,13 +1,59 @@
-#include <algorithm>
-#include <memory>
+// The factors, presets and command of `collectives`.
 
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/units.h"
 #include "experiments/collectives/collectives.h"
 #include "harness/command.h"
 #include "harness/experiment.h"
 
 namespace paceline {
 
+using C = CollectiveCase;
+
+std::string CollectiveCase::what() const {
+  const std::string call =
+      fmt::format("{} of {}", op->name, bytes_text(static_cast<double>(message_bytes())));
+  return launches() == 1 ? call : fmt::format("{} times {}", launches(), call);
+}
+
+Factors<C> collective_case_factors() {
+  const Factors<C> collective = factors_of<CollectiveFactors>(
+      axis<C>(&C::backend, "backend", "library and its memory: mpi (host), nccl (GPU)")
+          .by_default("mpi,nccl")
+          .described_default("those available"),
+      axis<C>(&C::op, "op", "collective operation"),
+      axis<C>(&C::ranks, "ranks", "number of ranks: the first N of the launch")
+          .from(1, 1 << 20)
+          .described_default("all"),
+      axis<C>(&C::dtype, "dtype", "element type"),
+      axis<C>(&C::redop, "redop", "reduction of the elements")
+          .where([](const C& c) { return c.op->reduces; }, "an --op that takes a reduction"),
+      axis<C>(&C::in_place, "in_place", "whether results overwrite the send buffer")
+          .where([](const C& c) { return c.op->in_place && c.op->out_of_place; },
+                 "an --op that can run in both ways: all_reduce reduce_scatter all_gather reduce"),
+      axis<C>(&C::registration, "registration",
+              "registration of buffers with NCCL; symmetric: all ranks register them as windows"),
+      axis<C>(&C::cadence, "cadence",
+              "a repetition: one call after a barrier, 20 calls, or 20 calls in a CUDA graph"),
+      axis<C>(&C::cache, "cache",
+              "state before each repetition; cold: the last-level cache is flushed, and each call "
+              "has its own buffers"),
+      axis<C>(&C::bytes, "bytes", "message size as nccl-tests defines it")
+          .in("bytes")
+          .by_default("1MB,10MB,100MB,1GB"));
+  return joined<C>({collective, sampling_factors<C>()});
+}
+
 namespace {
+
+// A preset that names the backends has rows for those that are not available.
+const Presets& collective_presets() {
+  static const Presets presets = {{"single-node", "--backend mpi,nccl --ranks 2,4,6"}};
+  return presets;
+}
 
 class CollectivesCommand final : public Command {
  public:
@@ -40,8 +86,9 @@ class CollectivesCommand final : public Command {
     return options_.all_backends ? std::vector<BackendKind>{} : backends_of_cases();
   }
   [[nodiscard]] ExitCode run(Launch* launch) override {
-    CollectivesExperiment experiment(options_, launch->world, std::move(launch->backends));
-    return run_sweep(experiment, launch->world, std::move(launch->info), run_);
+    const auto experiment =
+        collectives_experiment(options_, launch->world, std::move(launch->backends));
+    return run_sweep(*experiment, launch->world, std::move(launch->info), run_);
   }
 
  private:

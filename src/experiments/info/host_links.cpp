@@ -109,13 +109,11 @@ void add_infiniband(Json& devices, const fs::path& sys) {
   }
 }
 
-int numa_nodes(const fs::path& sys) {
-  const std::vector<fs::path> all = entries_of(sys / "devices/system/node");
-  return static_cast<int>(std::count_if(all.begin(), all.end(), [](const fs::path& path) {
-    const std::string name = path.filename().string();
-    return name.size() > 4 && name.starts_with("node") &&
-           name.find_first_not_of("0123456789", 4) == std::string::npos;
-  }));
+std::int64_t numa_nodes(const fs::path& sys) {
+  static const std::regex node("node[0-9]+");
+  return std::ranges::count_if(entries_of(sys / "devices/system/node"), [](const fs::path& path) {
+    return std::regex_match(path.filename().string(), node);
+  });
 }
 
 }  // namespace

@@ -20,38 +20,19 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct MeasuredCeiling {
-  std::string name;  // "GEMM fp32"
-  std::string key;   // in JSON
+struct Measured {
+  const char* name;
+  const char* key;  // in JSON
   Ceiling ceiling;
 };
 
 // Collective.
-std::vector<MeasuredCeiling> measure_ceilings(World& world, Device& device) {
+std::vector<Measured> measure_ceilings(World& world, Device& device) {
   Ceilings ceilings(world, device);
-  std::vector<MeasuredCeiling> all;
-  for (const char* name : {"fp32", "bf16", "fp16"}) {
-    all.push_back({fmt::format("GEMM {}", name), fmt::format("gemm_{}_flops_per_s", name),
-                   ceilings.gemm(precision_named(name))});
-  }
-  all.push_back({"copy", "copy_bytes_per_s", ceilings.copy()});
-  return all;
-}
-
-// NVLinks of one rank's GPU.
-struct NvLinks {
-  int count = 0;
-  double rate = 0;  // bytes/s of the slowest link in one direction; NaN: unknown
-};
-
-// Collective. At rank 0, one element per rank.
-std::vector<NvLinks> gather_nvlinks(World& world, const Device& device) {
-  std::vector<NvLinks> all;
-  for (const std::vector<double>& rates : gather_values(world, device.nvlinks())) {
-    const auto slowest = std::min_element(rates.begin(), rates.end());
-    all.push_back({static_cast<int>(rates.size()), slowest == rates.end() ? 0 : *slowest});
-  }
-  return all;
+  return {{"GEMM fp32", "gemm_fp32_flops_per_s", ceilings.gemm(precision_named("fp32"))},
+          {"GEMM bf16", "gemm_bf16_flops_per_s", ceilings.gemm(precision_named("bf16"))},
+          {"GEMM fp16", "gemm_fp16_flops_per_s", ceilings.gemm(precision_named("fp16"))},
+          {"copy", "copy_bytes_per_s", ceilings.copy()}};
 }
 
 // Collective. At rank 0, the links of each host as read by the host's first rank.
@@ -68,10 +49,12 @@ Json gather_links(World& world, const RunInfo& run) {
   return hosts;
 }
 
-Json json_of(const RunInfo& run, const Json& hosts, const std::vector<NvLinks>& nvlinks,
-             const std::vector<MeasuredCeiling>& ceilings) {
+// nvlinks: of each rank's GPU, bytes/s in one direction; NaN: unknown.
+Json json_of(const RunInfo& run, Json hosts, const std::vector<std::vector<double>>& nvlinks,
+             const std::vector<Measured>& ceilings) {
   Json ranks = Json::array();
   for (const RankInfo& r : run.ranks) {
+    const auto index = static_cast<std::size_t>(r.rank);
     Json rank = {{"rank", r.rank},
                  {"host", r.host},
                  {"local_rank", r.local_rank},
@@ -83,11 +66,12 @@ Json json_of(const RunInfo& run, const Json& hosts, const std::vector<NvLinks>& 
     if (r.device.kind == DeviceKind::cuda) {
       rank["gpu_uuid"] = r.device.uuid;
       rank["pci_bus_id"] = r.device.pci_bus_id;
-      const NvLinks& links = nvlinks.at(static_cast<std::size_t>(r.rank));
-      rank["nvlinks"] = {{"count", links.count}, {"bytes_per_s", links.rate}};
+      const std::vector<double>& rates = nvlinks.at(index);
+      rank["nvlinks"] = {{"count", rates.size()},
+                         {"bytes_per_s", rates.empty() ? 0 : std::ranges::min(rates)}};
     }
     for (const auto& [name, key, ceiling] : ceilings) {
-      const Summary& rates = ceiling.by_rank.at(static_cast<std::size_t>(r.rank));
+      const Summary& rates = ceiling.by_rank.at(index);
       rank[key] = {{"median", rates.median}, {"ci_low", rates.ci_low}, {"ci_high", rates.ci_high}};
     }
     ranks.push_back(std::move(rank));
@@ -97,7 +81,7 @@ Json json_of(const RunInfo& run, const Json& hosts, const std::vector<NvLinks>& 
   return {{"software_version", software_version()},
           {"environment", std::move(environment)},
           {"ranks", std::move(ranks)},
-          {"hosts", hosts}};
+          {"hosts", std::move(hosts)}};
 }
 
 // "32.0 GT/s x16"
@@ -126,42 +110,39 @@ void print_links(const Json& host) {
   if (host["devices"].empty()) write_out("no GPU and no network interface on PCI\n");
 }
 
-void print_ceilings(const std::vector<MeasuredCeiling>& ceilings, std::size_t ranks) {
-  write_out("\nceilings, all ranks at once: the median and its 95% interval\n");
-  for (std::size_t rank = 0; rank < ranks; ++rank) {
-    for (const auto& [name, key, ceiling] : ceilings) {
-      const auto text = [&ceiling = ceiling](double rate) {
-        return ceiling.unit == "FLOP/s" ? count_text(rate) + "FLOP" : bytes_text(rate);
-      };
-      const Summary& rates = ceiling.by_rank.at(rank);
-      write_out("{:>4}  {:<10} {}/s [{}/s, {}/s]\n", rank, name, text(rates.median),
-                text(rates.ci_low), text(rates.ci_high));
-    }
-  }
-}
-
-void print_nvlinks(const std::vector<NvLinks>& nvlinks) {
-  for (std::size_t rank = 0; rank < nvlinks.size(); ++rank) {
-    const NvLinks& links = nvlinks[rank];
-    if (links.count == 0) continue;
-    write_out("{:>4}  {} NVLinks of {}/s each way\n", rank, links.count, bytes_text(links.rate));
-  }
-}
-
-void print_text(const RunInfo& run, const Json& hosts, const std::vector<NvLinks>& nvlinks,
-                const std::vector<MeasuredCeiling>& ceilings) {
+// info: of json_of().
+void print_text(const Json& info, const std::vector<Measured>& ceilings) {
   write_out("{}\n\n", software_version());
-  for (const auto& [name, value] : run.environment) write_out("{:<24} {}\n", name, value);
+  for (const auto& [name, value] : info["environment"].items()) {
+    write_out("{:<24} {}\n", name, value.get<std::string>());
+  }
   write_out("\n{:>4}  {:<20} {:>5}  {:<6} {:>7} {:>9}  {}\n", "rank", "host", "local", "device",
             "threads", "memory", "model");
-  for (const RankInfo& r : run.ranks) {
-    write_out("{:>4}  {:<20} {:>5}  {:<6} {:>7} {:>9}  {}\n", r.rank, r.host, r.local_rank,
-              name_of(r.device.kind), r.device.threads,
-              bytes_text(static_cast<double>(r.device.memory_bytes)), r.device.name);
+  for (const Json& r : info["ranks"]) {
+    write_out("{:>4}  {:<20} {:>5}  {:<6} {:>7} {:>9}  {}\n", r["rank"].get<int>(),
+              r["host"].get<std::string>(), r["local_rank"].get<int>(),
+              r["device"].get<std::string>(), r["threads"].get<int>(),
+              bytes_text(r["memory_bytes"].get<double>()), r["model"].get<std::string>());
   }
-  print_nvlinks(nvlinks);
-  for (const Json& host : hosts) print_links(host);
-  if (!ceilings.empty()) print_ceilings(ceilings, run.ranks.size());
+  for (const Json& r : info["ranks"]) {
+    if (!r.contains("nvlinks") || r["nvlinks"]["count"] == 0) continue;
+    write_out("{:>4}  {} NVLinks of {}/s each way\n", r["rank"].get<int>(),
+              r["nvlinks"]["count"].get<int>(),
+              bytes_text(r["nvlinks"]["bytes_per_s"].get<double>()));
+  }
+  for (const Json& host : info["hosts"]) print_links(host);
+  if (ceilings.empty()) return;
+  write_out("\nceilings, all ranks at once: the median and its 95% interval\n");
+  for (const Json& r : info["ranks"]) {
+    for (const Measured& measured : ceilings) {
+      const auto text = [&](const char* figure) {
+        const auto rate = r[measured.key][figure].get<double>();
+        return measured.ceiling.unit == "FLOP/s" ? count_text(rate) + "FLOP" : bytes_text(rate);
+      };
+      write_out("{:>4}  {:<10} {}/s [{}/s, {}/s]\n", r["rank"].get<int>(), measured.name,
+                text("median"), text("ci_low"), text("ci_high"));
+    }
+  }
 }
 
 class InfoCommand final : public Command {
@@ -179,17 +160,17 @@ class InfoCommand final : public Command {
     for (auto& [name, value] : run.environment) {
       if (name == "mpi") value = launch->mpi_library;
     }
-    std::vector<MeasuredCeiling> ceilings;
+    std::vector<Measured> ceilings;
     if (ceilings_) ceilings = measure_ceilings(world, device);
-    const Json hosts = gather_links(world, run);
-    const std::vector<NvLinks> nvlinks = gather_nvlinks(world, device);
+    Json hosts = gather_links(world, run);
+    const auto nvlinks = gather_values(world, device.nvlinks());
     if (world.rank() != 0) return ExitCode::done;
+    const Json info = json_of(run, std::move(hosts), nvlinks, ceilings);
     if (run_.json) {
       // Names from the system may contain bytes that are not valid UTF-8.
-      write_out("{}\n", json_of(run, hosts, nvlinks, ceilings)
-                            .dump(-1, ' ', false, Json::error_handler_t::replace));
+      write_out("{}\n", info.dump(-1, ' ', false, Json::error_handler_t::replace));
     } else {
-      print_text(run, hosts, nvlinks, ceilings);
+      print_text(info, ceilings);
     }
     return ExitCode::done;
   }

@@ -1,4 +1,4 @@
-#include "experiments/plan/calibration.h"
+// --rates: what was fitted to our own result files, instead of the data sheet's figures.
 
 #include <fmt/format.h>
 
@@ -7,6 +7,8 @@
 #include <set>
 
 #include "core/communicator.h"
+#include "core/ring.h"
+#include "experiments/plan/plan_case.h"
 
 namespace paceline {
 
@@ -72,22 +74,6 @@ double sent_bytes_per_s(const FittedLink& f) {
   return f.link.bandwidth * ring_share(f.op, static_cast<double>(f.ranks));
 }
 
-// Devices in the file other than the planned one.
-std::vector<std::string> other_devices(const PlanCase& plan, const RatesFile& file) {
-  const StepRates* used = steps_for(plan, file);
-  std::set<std::string> texts;
-  const auto add = [&](const std::string& what, const std::string& device, bool is_used) {
-    if (is_device(device, plan.hardware.name)) return;
-    texts.insert(fmt::format("{} of {}, not of {}{}", what, device, plan.hardware.name,
-                             is_used ? "" : ": not used"));
-  };
-  for (const FittedLink& f : file.links) add("links", f.device, true);
-  for (const StepRates& steps : file.steps) {
-    add("rates", steps.device, used && used->device == steps.device);
-  }
-  return {texts.begin(), texts.end()};
-}
-
 }  // namespace
 
 std::string group_of(const PlanCase& plan) {
@@ -130,38 +116,50 @@ PlanCase calibrated(const PlanCase& plan, const RatesFile& file) {
 
 std::vector<std::string> extrapolations(const PlanCase& plan, const RatesFile& file) {
   std::vector<std::string> all;
+  const auto add = [&]<class... Args>(fmt::format_string<Args...> text, Args&&... args) {
+    all.push_back(fmt::format(text, std::forward<Args>(args)...));
+  };
   const StepRates* steps = steps_for(plan, file);
   const Points* points = steps ? points_for(plan, *steps) : nullptr;
   const double tokens = plan.group_tokens();
   if (!steps) {
-    all.push_back(
-        fmt::format("no step of {} was measured: the data sheet's rates", group_of(plan)));
+    add("no step of {} was measured: the data sheet's rates", group_of(plan));
   } else if (!points) {
-    all.push_back(
-        fmt::format("no step of {} was measured: rates of other sizes", model_text(plan)));
+    add("no step of {} was measured: rates of other sizes", model_text(plan));
   } else if (tokens < points->front().first || tokens > points->back().first) {
-    all.push_back(fmt::format("{} tokens a rank, measured {} to {}", tokens, points->front().first,
-                              points->back().first));
+    add("{} tokens a rank, measured {} to {}", tokens, points->front().first, points->back().first);
   }
   if (const FittedLink* link = link_for("all_reduce", plan, file)) {
+    const int ranks = plan.data_ranks();
     const std::string_view dtype = exchanged_dtype("all_reduce", plan);
-    const auto add = [&](bool differs, const std::string& what, const std::string& fitted) {
-      if (differs) all.push_back(fmt::format("collectives {}, fitted {}", what, fitted));
-    };
-    add(plan.data_ranks() > 1 && link->ranks != plan.data_ranks(),
-        fmt::format("of {} ranks", plan.data_ranks()), fmt::format("on {}", link->ranks));
-    add(link->dtype != dtype, fmt::format("of {}", dtype), "with " + link->dtype);
-    add(link->redop != "sum", "that sum", "with " + link->redop);
-    add(link->cache != "warm", "in a warm cache", fmt::format("in a {} one", link->cache));
-    all.push_back(
-        fmt::format("weak scaling on other ranks: collectives fitted on {}", link->ranks));
+    if (ranks > 1 && link->ranks != ranks) {
+      add("collectives of {} ranks, fitted on {}", ranks, link->ranks);
+    }
+    if (link->dtype != dtype) add("collectives of {}, fitted with {}", dtype, link->dtype);
+    if (link->redop != "sum") add("collectives that sum, fitted with {}", link->redop);
+    if (link->cache != "warm") add("collectives in a warm cache, fitted in a {} one", link->cache);
+    add("weak scaling on other ranks: collectives fitted on {}", link->ranks);
   } else {
-    all.emplace_back("no collective was fitted: the data sheet's bandwidth");
+    add("no collective was fitted: the data sheet's bandwidth");
   }
   if (!file.contention.contains(std::string(name_of(plan.step.device)))) {
-    all.emplace_back("no contention was measured: 0");
+    add("no contention was measured: 0");
   }
-  for (const std::string& device : other_devices(plan, file)) all.push_back(device);
+  // The file's devices other than the planned one.
+  const std::string& name = plan.hardware.name;
+  std::set<std::string> others;
+  for (const FittedLink& f : file.links) {
+    if (!is_device(f.device, name)) {
+      others.insert(fmt::format("links of {}, not of {}", f.device, name));
+    }
+  }
+  for (const StepRates& rates : file.steps) {
+    if (is_device(rates.device, name)) continue;
+    const bool is_used = steps && steps->device == rates.device;
+    others.insert(
+        fmt::format("rates of {}, not of {}{}", rates.device, name, is_used ? "" : ": not used"));
+  }
+  all.insert(all.end(), others.begin(), others.end());
   return all;
 }
 

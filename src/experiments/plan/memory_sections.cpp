@@ -6,7 +6,7 @@
 #include <cmath>
 #include <map>
 
-#include "experiments/plan/device_memory.h"
+#include "experiments/plan/closed_forms.h"
 #include "experiments/plan/plan_report.h"
 
 namespace paceline {
@@ -24,14 +24,14 @@ PlanSection state_section(const PlanCase& plan) {
           ? fmt::format("P = 2 L D F = 2 x {} x {} x {}", c.layers, c.d_model, c.d_ff)
           : fmt::format("P = 2 V D + L (4 D^2 + 3 D F + 2 D) + D; V {}, L {}, D {}, F {}", c.vocab,
                         c.layers, c.d_model, c.d_ff);
-  return {.name = "state",
-          .title = "State of the model, unsharded",
-          .lines = {{"parameters", "parameters", formula, n, count},
-                    {"weights_bytes", "weights", p + " x 4, float32", weight_bytes * n, bytes},
-                    {"gradients_bytes", "gradients", p + " x 4, float32", weight_bytes * n, bytes},
-                    {"optimizer_bytes", "optimizer state", p + " x (4 + 4), Adam's m and v",
-                     optimizer_bytes * n, bytes},
-                    {"state_bytes", "all", "16 P = 16 x " + p, state_bytes * n, bytes}}};
+  PlanSection s{.name = "state", .title = "State of the model, unsharded"};
+  s.add("parameters", "parameters", n, count, "{}", formula);
+  s.add("weights_bytes", "weights", weight_bytes * n, bytes, "{} x 4, float32", p);
+  s.add("gradients_bytes", "gradients", weight_bytes * n, bytes, "{} x 4, float32", p);
+  s.add("optimizer_bytes", "optimizer state", optimizer_bytes * n, bytes,
+        "{} x (4 + 4), Adam's m and v", p);
+  s.add("state_bytes", "all", state_bytes * n, bytes, "16 P = 16 x {}", p);
+  return s;
 }
 
 // The number of devices needed for the state only: with --memory, and for each device of the table,
@@ -56,8 +56,8 @@ PlanSection devices_section(const PlanCase& plan) {
           "GiB (2^30)"};
   const bool is_given = !plan.memory_text.empty();
   if (is_given) {
-    s.lines.push_back({"devices", "of " + plan.memory_text, "16 P / " + plan.memory_text,
-                       devices_needed(state, plan.memory_bytes), devices});
+    s.add("devices", "of " + plan.memory_text, devices_needed(state, plan.memory_bytes), devices,
+          "16 P / {}", plan.memory_text);
   } else {
     add(plan.hardware);
   }
@@ -79,16 +79,15 @@ PlanSection activations_section(const PlanCase& plan) {
             ? fmt::format("{} L (D + F) = {} x {} x ({} + {})", element, element, c.layers,
                           c.d_model, c.d_ff)
             : fmt::format("{} (ceil(L / K) D + K (D + F)), K = {}", element, c.recompute.blocks);
-    s.lines = {{"saved_bytes_per_token", "bytes per token", formula, token, count},
-               {"saved_bytes", "of a step, A",
-                fmt::format("{} x {} tokens", grouped(token), grouped(plan.tokens())),
-                token * plan.tokens(), bytes}};
+    s.add("saved_bytes_per_token", "bytes per token", token, count, "{}", formula);
+    s.add("saved_bytes", "of a step, A", token * plan.tokens(), bytes, "{} x {} tokens",
+          grouped(token), grouped(plan.tokens()));
   } else {
-    const auto residual = static_cast<double>(size_of(c.precision.residual));
-    s.lines = {{"residual_stream_bytes", "residual stream, one copy",
-                fmt::format("B T D x {:g} = {} x {} x {} x {:g}", residual, c.batch_size, c.context,
-                            c.d_model, residual),
-                plan.group_tokens() * static_cast<double>(c.d_model) * residual, bytes}};
+    const double residual = bytes_of(c.precision.residual);
+    s.add("residual_stream_bytes", "residual stream, one copy",
+          plan.group_tokens() * static_cast<double>(c.d_model) * residual, bytes,
+          "B T D x {:g} = {} x {} x {} x {:g}", residual, c.batch_size, c.context, c.d_model,
+          residual);
     const std::map<std::string_view, std::pair<const char*, const char*>> shown = {
         {"a block", {"block_bytes", "a block"}},
         {"the head", {"head_bytes", "the head"}},
@@ -103,10 +102,9 @@ PlanSection activations_section(const PlanCase& plan) {
   const BestRecompute best = best_recompute(plan);
   PlanCase with_best = plan;
   with_best.step.recompute = {.blocks = best.blocks};
-  s.lines.push_back({"best_recompute_blocks", "best K of --recompute",
-                     fmt::format("least peak: {}; FLOPs x {:.3f}", both_sizes(best.peak_bytes),
-                                 with_best.step_flops() / plan.step_flops()),
-                     static_cast<double>(best.blocks), count});
+  s.add("best_recompute_blocks", "best K of --recompute", static_cast<double>(best.blocks), count,
+        "least peak: {}; FLOPs x {:.3f}", both_sizes(best.peak_bytes),
+        with_best.step_flops() / plan.step_flops());
   return s;
 }
 
@@ -120,11 +118,10 @@ PlanSection sharded_activations_section(const PlanCase& plan) {
                                      "(16 P + {:g} A) / N + {:g} A",
                                      part, part, 1 - part)};
   const auto add = [&](const std::string& suffix, const std::string& memory, double size) {
-    s.lines.push_back(
-        {"devices" + suffix, "A = 0", "of " + memory, devices_needed(state, size), devices});
-    s.lines.push_back({"devices_with_activations" + suffix,
-                       fmt::format("A of {} tokens", grouped(plan.group_tokens())), "of " + memory,
-                       devices_needed(state, size, activations, part), devices});
+    s.add("devices" + suffix, "A = 0", devices_needed(state, size), devices, "of {}", memory);
+    s.add("devices_with_activations" + suffix,
+          fmt::format("A of {} tokens", grouped(plan.group_tokens())),
+          devices_needed(state, size, activations, part), devices, "of {}", memory);
   };
   if (plan.memory_text.empty()) {
     const double memory = plan.hardware.memory_gb;
@@ -143,10 +140,8 @@ PlanSection device_memory_section(const PlanCase& plan) {
   for (const auto& [key, what, part] : memory_parts) {
     if (m.*part > 0) s.lines.push_back({key, what, "", m.*part, bytes});
   }
-  s.lines.push_back(
-      {"peak_bytes", "peak",
-       fmt::format("{} in {}", fits ? "fits" : "does not fit", both_sizes(plan.memory_bytes)),
-       m.peak(), bytes});
+  s.add("peak_bytes", "peak", m.peak(), bytes, "{} in {}", fits ? "fits" : "does not fit",
+        both_sizes(plan.memory_bytes));
   return s;
 }
 

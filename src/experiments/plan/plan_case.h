@@ -6,16 +6,41 @@
 // every activation (Korthikanti et al., arXiv:2205.05198). So the memory of a data-parallel rank is
 // divided by Y. The vectors of norms are not divided, but are less than 0.1% of a model.
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
-#include "experiments/plan/hardware.h"
+#include "core/data_sheet.h"
+#include "core/ops.h"
+#include "experiments/training/rates_file.h"
 #include "experiments/training/training_case.h"
 #include "experiments/training/work.h"
 
 namespace paceline {
+
+inline constexpr double giga = 1e9;
+inline constexpr double gibi = 0x1p30;
+
+// Throws UsageError naming --peak-tflops if the sheet has no figure for this precision.
+[[nodiscard]] double peak_flops_per_s(const DataSheet& device, const Precision& precision);
+// The peak of attention's products, whose arithmetic may be another.
+[[nodiscard]] double attention_flops_per_s(const DataSheet& device, const OpsConfig& config);
+// The rate in bytes/s of a ring of `devices` devices along one mesh axis. `rings` such rings run
+// concurrently; rings across nodes share the node's network cards.
+[[nodiscard]] double bandwidth_bytes_per_s(const DataSheet& device, std::int64_t devices,
+                                           int rings = 1);
+
+// Whether `device`, the name of a GPU in a result file, is that of the name: "NVIDIA H200" is the
+// data sheets' h200.
+[[nodiscard]] bool is_device(std::string_view device, std::string_view name);
+
+// The devices of a TOML file (empty: no file), then those of the data sheets that suffice for a
+// plan and that the file does not replace. Throws UsageError for a missing key, a wrong type or a
+// number out of range.
+[[nodiscard]] std::vector<DataSheet> known_hardware(const std::string& file = {});
 
 // transformer: the program's model. two_matrix: the course's XXL model, whose blocks are two
 // matrices [D, F] and [F, D] only; the input of each matrix is kept for backward.
@@ -63,10 +88,15 @@ struct PlanCase {
   [[nodiscard]] int data_ranks() const { return static_cast<int>(step.ranks); }
   [[nodiscard]] std::int64_t ranks() const { return step.ranks * tensor; }
   // Tokens per step: of a group of Y ranks, and of all ranks.
-  [[nodiscard]] double group_tokens() const;
+  [[nodiscard]] double group_tokens() const {
+    return static_cast<double>(step.batch_size * step.context);
+  }
   [[nodiscard]] double tokens() const { return group_tokens() * data_ranks(); }
 
-  [[nodiscard]] double parameters() const;
+  [[nodiscard]] double parameters() const {
+    if (block_kind == BlockKind::transformer) return static_cast<double>(step.model().parameters());
+    return 2.0 * static_cast<double>(step.layers * step.d_model * step.d_ff);
+  }
   // Matrix-product FLOPs of forward.
   [[nodiscard]] double forward_flops_per_token() const;
   // Matrix-product FLOPs of a step on all ranks, recomputation included.
@@ -78,15 +108,37 @@ struct PlanCase {
   // The layout of a data-parallel rank's parameters.
   [[nodiscard]] StrategyShape strategy_shape() const;
   // The fit of an operation; if it was not measured, that of all_reduce.
-  [[nodiscard]] MeasuredOp measured(std::string_view op) const;
+  [[nodiscard]] MeasuredOp measured(std::string_view op) const {
+    const auto found = measured_ops.find(op);
+    return found == measured_ops.end() ? MeasuredOp{.latency_s = latency_s} : found->second;
+  }
   // Whether `tensor_ranks` tensor-parallel ranks could hold equal parts of every matrix.
-  [[nodiscard]] bool divides_over(std::int64_t tensor_ranks) const;
+  [[nodiscard]] bool divides_over(std::int64_t tensor_ranks) const {
+    return step.d_model % tensor_ranks == 0 && step.d_ff % tensor_ranks == 0 &&
+           (block_kind == BlockKind::two_matrix || step.heads % tensor_ranks == 0);
+  }
   // Of a data-parallel collective, while the other tensor-parallel ranks run theirs.
-  [[nodiscard]] double data_bandwidth_bytes_per_s() const;
-  [[nodiscard]] double tensor_bandwidth_bytes_per_s() const;
+  [[nodiscard]] double data_bandwidth_bytes_per_s() const {
+    return bandwidth_bytes_per_s(hardware, ranks(), tensor) * axes.data;
+  }
+  [[nodiscard]] double tensor_bandwidth_bytes_per_s() const {
+    return bandwidth_bytes_per_s(hardware, tensor) * axes.tensor;
+  }
 };
 
 // Throws UsageError naming the option if the model is invalid or not divisible by Y.
 void check_plan(const PlanCase& plan);
+
+// The steps that share rates: device kind, precision, attention kind and execution.
+[[nodiscard]] std::string group_of(const PlanCase& plan);
+[[nodiscard]] std::string model_text(const PlanCase& plan);
+
+// The plan with what --rates gives: the rates, latencies and bandwidths of the file, where it has
+// any. Rates are those of the planned device, or of another device of its kind. Links are those of
+// the plan's number of ranks, or the nearest, and of the dtype that it exchanges, or another.
+[[nodiscard]] PlanCase calibrated(const PlanCase& plan, const RatesFile& file);
+
+// What no measurement covers: "8192 tokens a rank, measured 128 to 1024".
+[[nodiscard]] std::vector<std::string> extrapolations(const PlanCase& plan, const RatesFile& file);
 
 }  // namespace paceline

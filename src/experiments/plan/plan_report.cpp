@@ -7,7 +7,6 @@
 
 #include "core/text.h"
 #include "core/units.h"
-#include "experiments/plan/hardware.h"
 #include "record/console.h"
 
 namespace paceline {

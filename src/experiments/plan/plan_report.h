@@ -1,10 +1,14 @@
 #pragma once
-// A plan as text or JSON: sections of lines, each a derivation with its numbers, and tables.
+// A plan as text or JSON: sections of lines, each a derivation with its numbers, and tables; or
+// the answers to the questions of --ask, each in one line.
+
+#include <fmt/format.h>
 
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "experiments/plan/plan_case.h"
@@ -28,6 +32,13 @@ struct PlanSection {
   std::vector<PlanLine> lines = {};
   std::optional<Table> table = {};
   std::string note = {};
+
+  template <class... Args>
+  void add(std::string key, std::string what, double value, PlanUnit unit,
+           fmt::format_string<Args...> formula, Args&&... args) {
+    lines.push_back({std::move(key), std::move(what),
+                     fmt::format(formula, std::forward<Args>(args)...), value, unit});
+  }
 };
 
 // The sections that apply to the plan, in the order in which they are printed: its layout, memory,
@@ -45,5 +56,10 @@ struct PlanSection {
 [[nodiscard]] std::string report_text(const std::vector<PlanSection>& sections);
 // One line of JSON per section that has lines, and one per table row.
 [[nodiscard]] std::string report_json(const std::vector<PlanSection>& sections);
+
+[[nodiscard]] std::vector<std::string_view> question_names();
+// "largest-batch: largest 37, peak 78.9 GB, memory 80 GB", or a line of JSON. Throws UsageError
+// (--ask) if the question does not apply to the layout.
+[[nodiscard]] std::string answer(std::string_view question, const PlanCase& plan, bool json);
 
 }  // namespace paceline

@@ -1,5 +1,3 @@
-#include "experiments/plan/questions.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,10 +9,8 @@
 #include "core/communicator.h"
 #include "core/error.h"
 #include "core/units.h"
-#include "experiments/plan/calibration.h"
-#include "experiments/plan/device_memory.h"
+#include "experiments/plan/closed_forms.h"
 #include "experiments/plan/plan_report.h"
-#include "experiments/plan/step_time.h"
 #include "experiments/training/sweep_tables.h"
 
 namespace paceline {
@@ -39,7 +35,8 @@ Cell memory_of(const PlanCase& plan) { return {"memory_bytes", plan.memory_bytes
 
 // The largest value of a field of the case with which the plan fits into a device's memory; 0, with
 // the peak of 1, if none does.
-Row largest_that_fits(const PlanCase& plan, std::int64_t ModelFactors::*field, std::int64_t most) {
+template <std::int64_t ModelFactors::*field, std::int64_t most>
+Row largest_that_fits(const PlanCase& plan) {
   PlanCase other = plan;
   const auto peak = [&](std::int64_t value) {
     other.step.*field = value;
@@ -76,45 +73,6 @@ Row memory_by_kind(const PlanCase& plan) {
   return row;
 }
 
-Row kept_gathers(const PlanCase& plan) {
-  if (plan.step.strategy != Strategy::fsdp) {
-    throw UsageError("--ask: kept-gathers needs --fsdp X");
-  }
-  PlanCase kept = plan;
-  PlanCase freed = plan;
-  kept.step.reshard = Reshard::no;
-  freed.step.reshard = Reshard::yes;
-  const StepTime with = step_time(kept);
-  const StepTime without = step_time(freed);
-  return {{"fits", peak_of(kept) <= plan.memory_bytes},
-          memory_of(plan),
-          {"peak_bytes", peak_of(kept), "bytes"},
-          {"sent_kept_bytes", with.exchange_bytes, "bytes"},
-          {"step_kept_s", with.step_s(), "s"},
-          {"peak_freed_bytes", peak_of(freed), "bytes"},
-          {"sent_freed_bytes", without.exchange_bytes, "bytes"},
-          {"step_freed_s", without.step_s(), "s"}};
-}
-
-// bf16 if the step is at least 1% shorter with it.
-Row gradient_dtype(const PlanCase& plan) {
-  if (plan.step.precision.loss_scaling) {
-    throw UsageError("--ask: gradient-dtype leaves no choice with --precision fp16; use bf16");
-  }
-  PlanCase fp32 = plan;
-  PlanCase bf16 = plan;
-  fp32.step.comm_dtype = GradientDtype::fp32;
-  bf16.step.comm_dtype = GradientDtype::bf16;
-  const double slow = step_time(fp32).step_s();
-  const double fast = step_time(bf16).step_s();
-  constexpr double worth = 0.01;
-  return {{"best", std::string(fast < slow * (1 - worth) ? "bf16" : "fp32")},
-          {"step_bf16_s", fast, "s"},
-          {"step_fp32_s", slow, "s"},
-          {"peak_bf16_bytes", peak_of(bf16), "bytes"},
-          {"peak_fp32_bytes", peak_of(fp32), "bytes"}};
-}
-
 Row best_bucket(const PlanCase& plan) {
   if (plan.data_ranks() == 1) throw UsageError("--ask: best-bucket needs --ranks above --tp");
   const double bytes = plan.parameters() / plan.tensor *
@@ -136,19 +94,6 @@ Row best_bucket(const PlanCase& plan) {
           {"gradient_bytes", bytes, "bytes"},
           {"latency_s", latency, "s"},
           {"bandwidth_bytes_per_s", bandwidth, "bytes/s"}};
-}
-
-Row twice_the_bandwidth(const PlanCase& plan) {
-  if (plan.ranks() == 1) {
-    throw UsageError("--ask: link-bandwidth needs --ranks above 1: one rank exchanges nothing");
-  }
-  const StepTime now = step_time(plan);
-  const StepTime then = step_time(with_twice_the_bandwidth(plan));
-  return {{"step_s", now.step_s(), "s"},
-          {"step_doubled_s", then.step_s(), "s"},
-          {"exposed_s", now.exposed_s, "s"},
-          {"exposed_doubled_s", then.exposed_s, "s"},
-          {"speedup", now.step_s() / then.step_s()}};
 }
 
 Row training_run(const PlanCase& plan) {
@@ -188,26 +133,19 @@ Row work_by_kind(const PlanCase& plan) {
   return row;
 }
 
-Row largest_batch(const PlanCase& plan) {
-  return largest_that_fits(plan, &ModelFactors::batch_size, 1 << 20);
-}
-
-Row largest_context(const PlanCase& plan) {
-  return largest_that_fits(plan, &ModelFactors::context, 1 << 24);
-}
-
-constexpr std::array all_questions = {
-    Question{"largest-batch", largest_batch},
-    Question{"largest-context", largest_context},
+struct Question {
+  std::string_view name;
+  Row (*answer)(const PlanCase& plan);
+};
+constexpr std::array questions = {
+    Question{"largest-batch", largest_that_fits<&ModelFactors::batch_size, 1 << 20>},
+    Question{"largest-context", largest_that_fits<&ModelFactors::context, 1 << 24>},
     Question{"fewest-devices", fewest_devices},
-    Question{"memory", memory_by_kind},               // of a device
-    Question{"kept-gathers", kept_gathers},           // whether they fit until backward
-    Question{"gradient-dtype", gradient_dtype},       // in which gradients should be sent
-    Question{"best-bucket", best_bucket},             // the size with the least overhead
-    Question{"link-bandwidth", twice_the_bandwidth},  // the speedup from twice as much
-    Question{"run", training_run},                    // days and device hours
-    Question{"step", step_parts},                     // and the bytes that a rank sends
-    Question{"work", work_by_kind},                   // of a rank's step, and its rates
+    Question{"memory", memory_by_kind},    // of a device
+    Question{"best-bucket", best_bucket},  // the size with the least overhead
+    Question{"run", training_run},         // days and device hours
+    Question{"step", step_parts},          // and the bytes that a rank sends
+    Question{"work", work_by_kind},        // of a rank's step, and its rates
 };
 
 // "peak 78.9 GB" of peak_bytes.
@@ -229,23 +167,21 @@ std::string cell_text(const Cell& cell) {
 
 }  // namespace
 
-std::span<const Question> questions() { return all_questions; }
-
 std::vector<std::string_view> question_names() {
   std::vector<std::string_view> names;
-  for (const Question& question : all_questions) names.push_back(question.name);
+  for (const Question& question : questions) names.push_back(question.name);
   return names;
 }
 
-std::string answer_text(const Question& question, const Row& values) {
+std::string answer(std::string_view question, const PlanCase& plan, bool json) {
+  Row values = questions.at(index_of_name(question_names(), question)).answer(plan);
+  if (json) {
+    values.insert(values.begin(), {"question", std::string(question)});
+    return json_line(values) + '\n';
+  }
   std::vector<std::string> cells;
   for (const Cell& cell : values) cells.push_back(cell_text(cell));
-  return fmt::format("{}: {}\n", question.name, fmt::join(cells, ", "));
-}
-
-std::string answer_json(const Question& question, Row values) {
-  values.insert(values.begin(), {"question", std::string(question.name)});
-  return json_line(values) + '\n';
+  return fmt::format("{}: {}\n", question, fmt::join(cells, ", "));
 }
 
 }  // namespace paceline

@@ -5,10 +5,8 @@
 #include <cmath>
 #include <limits>
 
-#include "experiments/plan/compute_bound.h"
-#include "experiments/plan/device_memory.h"
+#include "experiments/plan/closed_forms.h"
 #include "experiments/plan/plan_report.h"
-#include "experiments/plan/step_time.h"
 
 namespace paceline {
 
@@ -29,25 +27,23 @@ using enum PlanUnit;
 
 PlanSection layout_section(const PlanCase& plan) {
   const TrainingCase& c = plan.step;
-  const double width = static_cast<double>(size_of(c.precision.compute));
-  return {.name = "layout",
-          .title =
-              fmt::format("{} = {} data-parallel ({}) x {} tensor-parallel on {} of {}, {}",
-                          counted(plan.ranks(), "rank"), plan.data_ranks(), name_of(c.strategy),
-                          plan.tensor, plan.hardware.name,
-                          plan.memory_text.empty() ? fmt::format("{:g} GB", plan.hardware.memory_gb)
-                                                   : plan.memory_text,
-                          c.precision.name),
-          .lines = {{"ranks", "ranks", "data-parallel x tensor-parallel",
-                     static_cast<double>(plan.ranks()), count},
-                    {"tokens", "batch",
-                     fmt::format("{} x {} x {} data-parallel ranks", c.batch_size, c.context,
-                                 plan.data_ranks()),
-                     plan.tokens(), tokens},
-                    {"peak_flops_per_s", "peak C [FLOP/s]", plan.hardware.source,
-                     plan.weight_flops_per_s()},
-                    {"element_bytes", "bytes per element", "of the operands of matrix products",
-                     width, count}}};
+  PlanSection s{.name = "layout",
+                .title = fmt::format(
+                    "{} = {} data-parallel ({}) x {} tensor-parallel on {} of {}, {}",
+                    counted(plan.ranks(), "rank"), plan.data_ranks(), name_of(c.strategy),
+                    plan.tensor, plan.hardware.name,
+                    plan.memory_text.empty() ? fmt::format("{:g} GB", plan.hardware.memory_gb)
+                                             : plan.memory_text,
+                    c.precision.name)};
+  s.add("ranks", "ranks", static_cast<double>(plan.ranks()), count,
+        "data-parallel x tensor-parallel");
+  s.add("tokens", "batch", plan.tokens(), tokens, "{} x {} x {} data-parallel ranks", c.batch_size,
+        c.context, plan.data_ranks());
+  s.add("peak_flops_per_s", "peak C [FLOP/s]", plan.weight_flops_per_s(), number, "{}",
+        plan.hardware.source);
+  s.add("element_bytes", "bytes per element", bytes_of(c.precision.compute), count,
+        "of the operands of matrix products");
+  return s;
 }
 
 PlanSection compute_bound_section(const PlanCase& plan) {
@@ -56,42 +52,32 @@ PlanSection compute_bound_section(const PlanCase& plan) {
   const int X = plan.data_ranks();
   const int Y = plan.tensor;
   const bool gathers = plan.step.strategy == Strategy::fsdp;
-  const double w = bandwidth_bytes_per_s(plan.hardware, plan.ranks(), Y);
-  const double w_tensor = bandwidth_bytes_per_s(plan.hardware, Y);
+  const std::string C = rate(plan.weight_flops_per_s());
+  const std::string w = rate(bandwidth_bytes_per_s(plan.hardware, plan.ranks(), Y));
+  const std::string w_tensor = rate(bandwidth_bytes_per_s(plan.hardware, Y));
   PlanSection s{.name = "compute_bound",
                 .title = fmt::format(
                     "Smallest compute-bound batch: {}",
                     gathers ? "forward, gathering parameters" : "backward, exchanging gradients")};
-  s.lines = {{"compute_s_per_token", "c, products per token",
-              fmt::format("f / (X Y C) = {} / ({} x {} x {})", rate(b.flops_per_token), X, Y,
-                          rate(plan.weight_flops_per_s())),
-              b.compute_s_per_token, seconds},
-             {"exchange_s", gathers ? "g, gathers" : "g, gradients",
-              fmt::format("V / (W M_X) = {} / ({} x {})", rate(b.exchanged_bytes), rate(w),
-                          plan.axes.data),
-              b.exchange_s, seconds},
-             {"tensor_s_per_token", "t, activations per token",
-              fmt::format("v / (W M_Y) = {} / ({} x {})", rate(b.tensor_bytes_per_token),
-                          rate(w_tensor), plan.axes.tensor),
-              b.tensor_s_per_token, seconds}};
+  s.add("compute_s_per_token", "c, products per token", b.compute_s_per_token, seconds,
+        "f / (X Y C) = {} / ({} x {} x {})", rate(b.flops_per_token), X, Y, C);
+  s.add("exchange_s", gathers ? "g, gathers" : "g, gradients", b.exchange_s, seconds,
+        "V / (W M_X) = {} / ({} x {})", rate(b.exchanged_bytes), w, plan.axes.data);
+  s.add("tensor_s_per_token", "t, activations per token", b.tensor_s_per_token, seconds,
+        "v / (W M_Y) = {} / ({} x {})", rate(b.tensor_bytes_per_token), w_tensor, plan.axes.tensor);
   if (plan.block_kind == BlockKind::two_matrix && Y > 1) {
-    s.lines.push_back(
-        {"tensor_least_d_ff", "least d_ff for c > t",
-         fmt::format("n e / (4 p) x Y C / (W M_Y) = {:g} x {} / (4 x {:g}) x {} x {} / "
-                     "({} x {}); n collectives of e bytes per element, p times "
-                     "forward's FLOPs; d_ff is {}: {}",
-                     b.tensor_collectives, size_of(plan.step.precision.compute), b.passes, Y,
-                     rate(plan.weight_flops_per_s()), rate(w_tensor), plan.axes.tensor,
-                     grouped(static_cast<double>(plan.step.d_ff)),
-                     b.tensor_is_hidden() ? "holds" : "does not hold"),
-         b.tensor_least_d_ff, count});
+    s.add("tensor_least_d_ff", "least d_ff for c > t", b.tensor_least_d_ff, count,
+          "n e / (4 p) x Y C / (W M_Y) = {:g} x {} / (4 x {:g}) x {} x {} / ({} x {}); n "
+          "collectives of e bytes per element, p times forward's FLOPs; d_ff is {}: {}",
+          b.tensor_collectives, size_of(plan.step.precision.compute), b.passes, Y, C, w_tensor,
+          plan.axes.tensor, grouped(static_cast<double>(plan.step.d_ff)),
+          b.tensor_is_hidden() ? "holds" : "does not hold");
   }
   const auto add = [&](const std::string& key, const char* what, const char* formula,
                        double batch) {
-    const auto devices = static_cast<double>(plan.ranks());
-    s.lines.push_back({key, what, formula, batch, tokens});
-    s.lines.push_back({key + "_per_device", "  per device",
-                       fmt::format("over X Y = {}", plan.ranks()), batch / devices, tokens});
+    s.add(key, what, batch, tokens, "{}", formula);
+    s.add(key + "_per_device", "  per device", batch / static_cast<double>(plan.ranks()), tokens,
+          "over X Y = {}", plan.ranks());
   };
   add("overlapped_tokens", "overlapped", "B c >= g: B = g / c; and c > t", b.overlapped_tokens());
   add("serial_tokens", "serial", "B c >= g + B t: B = g / (c - t)", b.serial_tokens());
@@ -118,7 +104,7 @@ PlanSection what_if_section(const PlanCase& plan) {
   const bool gathers = plan.step.strategy == Strategy::fsdp;
   const bool keeps = gathers && plan.step.reshard == Reshard::no;
   if (gathers) {
-    const auto element = static_cast<double>(size_of(plan.step.precision.compute));
+    const auto element = bytes_of(plan.step.precision.compute);
     add("FP8 gathers", plan, 1 / element);
   }
   if (gathers && !keeps) {
@@ -140,7 +126,10 @@ PlanSection what_if_section(const PlanCase& plan) {
   PlanCase larger = plan;
   larger.step.batch_size *= 2;
   add("twice the batch", larger, 1);
-  add("twice the link bandwidth", with_twice_the_bandwidth(plan), 1);
+  PlanCase faster = plan;
+  faster.hardware.link_gb_per_s *= 2;
+  faster.hardware.network_gb_per_s *= 2;
+  add("twice the link bandwidth", faster, 1);
   return {.name = "what_if",
           .title = "Alternatives: smallest compute-bound batch, and memory of a device",
           .table = rows.take(),
@@ -153,39 +142,30 @@ PlanSection what_if_section(const PlanCase& plan) {
 PlanSection step_time_section(const PlanCase& plan) {
   const StepTime t = step_time(plan);
   const Work work = plan.work();
+  const WorkRates& rates = plan.rates;
   PlanSection s{.name = "step_time", .title = "Time of a step"};
-  const auto add = [&](const char* key, const char* what, const std::string& formula, double time) {
-    s.lines.push_back({key, what, formula, time, seconds});
-  };
-  add("products_s", "products",
-      fmt::format("D x D {} FLOP / {}, D x F {} / {}, D x V {} / {}, T x T {} / {}",
-                  rate(work.projection_flops), rate(plan.rates.projection_flops_per_s),
-                  rate(work.feed_forward_flops), rate(plan.rates.feed_forward_flops_per_s),
-                  rate(work.head_flops), rate(plan.rates.head_flops_per_s),
-                  rate(work.attention_flops), rate(plan.rates.attention_flops_per_s)),
-      t.products_s);
-  add("traffic_s", "traffic",
-      fmt::format("parameters {} bytes / {}, activations {} / {}", rate(work.parameter_bytes),
-                  rate(plan.rates.parameter_bytes_per_s), rate(work.activation_bytes),
-                  rate(plan.rates.activation_bytes_per_s)),
-      t.traffic_s);
+  s.add("products_s", "products", t.products_s, seconds,
+        "D x D {} FLOP / {}, D x F {} / {}, D x V {} / {}, T x T {} / {}",
+        rate(work.projection_flops), rate(rates.projection_flops_per_s),
+        rate(work.feed_forward_flops), rate(rates.feed_forward_flops_per_s), rate(work.head_flops),
+        rate(rates.head_flops_per_s), rate(work.attention_flops),
+        rate(rates.attention_flops_per_s));
+  s.add("traffic_s", "traffic", t.traffic_s, seconds,
+        "parameters {} bytes / {}, activations {} / {}", rate(work.parameter_bytes),
+        rate(rates.parameter_bytes_per_s), rate(work.activation_bytes),
+        rate(rates.activation_bytes_per_s));
   constexpr double micro = 1e-6;
-  add("fixed_s", "fixed",
-      fmt::format("{} blocks x {:.3g} us, {} heads x {:.3g} us", work.blocks,
-                  1 / plan.rates.blocks_per_s / micro, work.heads,
-                  1 / plan.rates.heads_per_s / micro),
-      t.fixed_s);
-  add("tensor_s", "tensor-parallel collectives", "5 per summed sublayer, not overlapped",
-      t.tensor_s);
-  add("exchange_s", "data-parallel collectives",
-      fmt::format("{:g} calls, {} sent per rank", t.exchange_calls, both_sizes(t.exchange_bytes)),
-      t.exchange_s);
-  add("exposed_s", "  exposed part", "longer than the overlapping passes, at least the last call",
-      t.exposed_s);
+  s.add("fixed_s", "fixed", t.fixed_s, seconds, "{} blocks x {:.3g} us, {} heads x {:.3g} us",
+        work.blocks, 1 / rates.blocks_per_s / micro, work.heads, 1 / rates.heads_per_s / micro);
+  s.add("tensor_s", "tensor-parallel collectives", t.tensor_s, seconds,
+        "5 per summed sublayer, not overlapped");
+  s.add("exchange_s", "data-parallel collectives", t.exchange_s, seconds,
+        "{:g} calls, {} sent per rank", t.exchange_calls, both_sizes(t.exchange_bytes));
+  s.add("exposed_s", "  exposed part", t.exposed_s, seconds,
+        "longer than the overlapping passes, at least the last call");
   if (t.contention_s > 0) {
-    add("contention_s", "contention",
-        fmt::format("{:.3f} of the time of overlapped collectives", plan.contention),
-        t.contention_s);
+    s.add("contention_s", "contention", t.contention_s, seconds,
+          "{:.3f} of the time of overlapped collectives", plan.contention);
   }
   if (plan.correction != 1) {
     s.note = fmt::format(
@@ -193,12 +173,12 @@ PlanSection step_time_section(const PlanCase& plan) {
         "measured for this size",
         plan.correction);
   }
-  add("step_s", "step", "products + traffic + fixed + tensor + exposed + contention", t.step_s());
-  s.lines.push_back({"tokens_per_s", "tokens/s",
-                     fmt::format("{} tokens / step", grouped(plan.tokens())),
-                     plan.tokens() / t.step_s(), count});
-  s.lines.push_back({"tokens_per_s_per_device", "tokens/s per device", "",
-                     plan.tokens() / t.step_s() / static_cast<double>(plan.ranks()), count});
+  s.add("step_s", "step", t.step_s(), seconds,
+        "products + traffic + fixed + tensor + exposed + contention");
+  const double per_second = plan.tokens() / t.step_s();
+  s.add("tokens_per_s", "tokens/s", per_second, count, "{} tokens / step", grouped(plan.tokens()));
+  s.add("tokens_per_s_per_device", "tokens/s per device",
+        per_second / static_cast<double>(plan.ranks()), count, "");
   return s;
 }
 

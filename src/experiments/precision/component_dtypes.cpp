@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
+#include <regex>
 
-#include "experiments/precision/studies.h"
+#include "experiments/precision/precision.h"
 
 namespace paceline {
 
@@ -74,15 +74,8 @@ std::string dtypes_in(const DtypeLog& log, const Component& component) {
 
 // The component's column in the summary: "dtype_fc1_output".
 std::string column_of(std::string_view component) {
-  std::string name = "dtype_";
-  for (const char c : component) {
-    if (std::isalnum(static_cast<unsigned char>(c)) != 0) {
-      name += c;
-    } else if (name.back() != '_') {
-      name += '_';
-    }
-  }
-  return name;
+  static const std::regex others("[^A-Za-z0-9]+");
+  return "dtype_" + std::regex_replace(std::string(component), others, "_");
 }
 
 }  // namespace

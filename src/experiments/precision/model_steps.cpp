@@ -4,8 +4,9 @@
 #include <memory>
 #include <numeric>
 
+#include "core/host_floats.h"
 #include "core/ops.h"
-#include "experiments/precision/studies.h"
+#include "experiments/precision/precision.h"
 #include "model/optimizer.h"
 #include "model/transformer.h"
 #include "model/weights_file.h"
@@ -141,14 +142,10 @@ class ToyModel {
   // What f, which changes the elements of x, makes of x.  x [rows, hidden]
   template <class F>
   [[nodiscard]] Array on_host(const Array& x, Dtype dtype, F f) {
-    const Array wide = allocate(x.shape(), Dtype::f32);
-    ops_.cast(wide, x);
-    std::vector<float> values(rows * hidden);
-    device_.to_host(values.data(), wide);
+    std::vector<float> values = get_floats(device_, x);
     f(values);
-    device_.to_device(wide, values.data());
     Array result = allocate(x.shape(), dtype);
-    ops_.cast(result, wide);
+    put_floats(device_, result, values);
     return result;
   }
   static void subtract_row_means(std::vector<float>& x) {

@@ -32,7 +32,7 @@ struct FittedLink {
 // Rates of steps on one device.
 struct StepRates {
   std::string device;  // "cpu", or the GPU's model, "NVIDIA H200"
-  std::string group;   // the steps that share the rates: group_of() in plan/calibration.h
+  std::string group;   // the steps that share the rates: group_of() of a plan
   WorkRates rates;
   // By model size: tokens per rank, ascending, and the ratio of measured to fitted time.
   std::map<std::string, std::vector<std::pair<double, double>>> sizes;
