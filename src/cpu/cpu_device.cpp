@@ -16,9 +16,9 @@
 #include "core/ops.h"
 #include "core/usable_cores.h"
 #include "cpu/available.h"
-#include "cpu/blas.h"
 #include "cpu/cpu_ops.h"
 #include "cpu/cpu_sensors.h"
+#include "cpu/threads.h"
 
 namespace paceline {
 
