@@ -23,7 +23,6 @@
 #include "core/parameter_access.h"
 #include "core/precision.h"
 #include "model/gradient_window.h"
-#include "model/store_range.h"
 
 namespace paceline {
 

@@ -2,7 +2,7 @@
 #include <optional>
 #include <vector>
 
-#include "parallel/zero2.h"
+#include "parallel/zero.h"
 
 namespace paceline {
 

@@ -5,26 +5,6 @@
 
 namespace paceline {
 
-namespace {
-
-// Whether collectives overlap with backward.
-bool overlaps(Strategy strategy) {
-  switch (strategy) {
-    case Strategy::none:
-    case Strategy::naive:
-    case Strategy::flat: return false;
-    case Strategy::overlap:
-    case Strategy::bucketed:
-    case Strategy::owner_broadcast:
-    case Strategy::zero1:
-    case Strategy::zero2:
-    case Strategy::fsdp: return true;
-  }
-  throw InternalError("unknown strategy");
-}
-
-}  // namespace
-
 GradientExchange::GradientExchange(ParameterStore& store, Ops& ops, Communicator& communicator,
                                    const StrategyConfig& config)
     : GradientExchange(store, ops, communicator, config,
@@ -36,7 +16,7 @@ GradientExchange::GradientExchange(ParameterStore& store, Ops& ops, Communicator
     : ParallelStrategy(store),
       ops_(ops),
       communicator_(communicator),
-      overlaps_(overlaps(config.strategy)),
+      overlaps_(config.strategy != Strategy::naive && config.strategy != Strategy::flat),
       registered_(config.registered),
       ranges_(std::move(ranges)) {
   if (ranges_.empty())

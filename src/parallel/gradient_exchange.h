@@ -62,7 +62,7 @@ class GradientExchange : public ParallelStrategy {
  private:
   void send(const GradientRange& range);
 
-  bool overlaps_;
+  bool overlaps_;  // collectives overlap with backward
   bool registered_;
   std::vector<std::shared_ptr<void>> registrations_;
   std::vector<GradientRange> ranges_;

@@ -4,8 +4,7 @@
 #include "parallel/fsdp.h"
 #include "parallel/gradient_exchange.h"
 #include "parallel/owner_broadcast.h"
-#include "parallel/zero1.h"
-#include "parallel/zero2.h"
+#include "parallel/zero.h"
 
 namespace paceline {
 

@@ -16,7 +16,7 @@
 
 #include "core/precision.h"
 #include "parallel/owner_broadcast.h"
-#include "parallel/zero1.h"
+#include "parallel/zero.h"
 #include "tests/ranks/rank_test.h"
 #include "tests/ranks/replica.h"
 #include "tests/ranks/toy_models.h"

@@ -14,7 +14,7 @@
 #include "core/non_copyable.h"
 #include "core/random.h"
 #include "parallel/owner_broadcast.h"
-#include "parallel/zero1.h"
+#include "parallel/zero.h"
 #include "tests/ranks/rank_test.h"
 #include "tests/ranks/toy_models.h"
 

@@ -1,11 +1,13 @@
 #pragma once
+// ZeRO stages 1 and 2 (Rajbhandari et al., arXiv:1910.02054).
+
 #include <vector>
 
 #include "parallel/gradient_exchange.h"
 
 namespace paceline {
 
-// ZeRO stage 1 (Rajbhandari et al., arXiv:1910.02054). Every group of the store (a bucket) is
+// Stage 1. Every group of the store (a bucket) is
 // divided into equal slices; rank r's shard is the r-th slice of each. During forward, all_gathers
 // bring the parameters that the last step updated, group by group in the order in which forward
 // reads them. During backward, reduce_scatters sum the gradients. In mixed precision the
@@ -40,6 +42,26 @@ class Zero1 : public GradientExchange {
 
   std::vector<std::size_t> groups_of_;  // by parameter
   std::vector<EventPtr> gathered_;  // by group: end of its all_gather, until compute waits for it
+};
+
+// Stage 2: zero1 that keeps only this rank's shard of
+// the summed gradients. Backward writes gradients to a window of a few groups, from which they are
+// reduce_scattered.
+class Zero2 : public Zero1 {
+ public:
+  Zero2(ParameterStore& store, Ops& ops, Communicator& communicator, const StrategyConfig& config);
+
+  void begin_step() override;
+  [[nodiscard]] Parameter acquire(ParameterId id, Pass pass) override;
+  void visit_gradients(const Visit& visit) override;
+
+ private:
+  void wait_until_read(const StoreRange& range) override;
+  void reduce(const GradientRange& range, const Tensor& gradients) override;
+
+  // By group, in this step.
+  std::vector<bool> scattered_;
+  std::vector<EventPtr> pending_;  // end of its reduce_scatter, until compute waits for it
 };
 
 }  // namespace paceline
