@@ -13,7 +13,7 @@
 
 #include "experiments/plan/hardware.h"
 #include "experiments/training/training_case.h"
-#include "experiments/training/work.h"
+#include "experiments/training/rates_file.h"
 
 namespace paceline {
 

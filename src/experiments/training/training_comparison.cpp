@@ -1,5 +1,3 @@
-#include "experiments/training/training_comparison.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,6 +5,8 @@
 #include <cmath>
 #include <limits>
 #include <utility>
+
+#include "experiments/training/verify.h"
 
 namespace paceline {
 

@@ -9,7 +9,6 @@
 #include "core/fnv1a.h"
 #include "core/host_floats.h"
 #include "core/random.h"
-#include "experiments/training/training_comparison.h"
 #include "experiments/training/training_run.h"
 #include "harness/case_run.h"
 #include "harness/stop_signal.h"
