@@ -1,11 +1,10 @@
-#include "experiments/training/communication_record.h"
-
 #include <fmt/format.h>
 
 #include <limits>
 #include <string>
 #include <vector>
 
+#include "experiments/training/training_records.h"
 #include "harness/gather.h"
 #include "measure/statistics.h"
 

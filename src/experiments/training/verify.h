@@ -9,16 +9,10 @@
 #include "core/world.h"
 #include "experiments/training/training_case.h"
 #include "measure/progress.h"
+#include "model/weights_file.h"
 #include "record/case_record.h"
 
 namespace paceline {
-
-// A tensor's values on the host and its state-dict name.
-struct NamedValues {
-  std::string name;
-  std::vector<float> values;
-};
-using Snapshot = std::vector<NamedValues>;
 
 // The results of training on one batch.
 struct Trained {
