@@ -2,9 +2,7 @@
 // Dimensions of the course's model: a pre-norm Transformer language model with RoPE, RMSNorm and
 // SwiGLU, without biases; the head is not tied to the embedding.
 
-#include <array>
 #include <cstdint>
-#include <string_view>
 
 #include "core/enum_names.h"
 

@@ -141,10 +141,6 @@ class ParameterStore {
   [[nodiscard]] std::vector<Tensor> parameter_arrays() const { return {values_, copy_}; }
   [[nodiscard]] std::vector<Tensor> gradient_arrays() const { return {gradients_, window_}; }
 
-  // The slice of a flat array that a view names.
-  [[nodiscard]] Tensor slice(const Tensor& flat, const ParameterEntry& entry,
-                             const ParameterView& view) const;
-
   // At the start of a step's backward: marks every gradient as not written.
   void begin_backward();
   // Counts one use's gradient as written; true after the entry's last use.

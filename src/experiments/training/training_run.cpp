@@ -260,26 +260,19 @@ void TrainingRun::add_launches(CaseRecord& record) const {
 
 // Collective.
 void TrainingRun::add_values(CaseRecord& record) const {
-  const auto all =
-      gather_values<double>(world_, {step_->loss(), setup_seconds_, step_->library_seconds(),
-                                     rehearsal_.seconds.back().front(), device_.start_seconds()});
+  const auto all = gather_values<double>(world_, {step_->loss(), setup_seconds_});
+  record.add("device_start_s", world_.max(device_.start_seconds()));
+  record.add("setup_s", world_.max(setup_seconds_));
+  record.add("library_s", world_.max(step_->library_seconds()));
+  if (runner_->captured()) record.add("capture_s", capture_seconds_);
+  record.add("rehearsal_s", world_.max(rehearsal_.seconds.back().front()));
   if (world_.rank() != 0) return;
+  record.add("loss", all[0][0]);
   TableRows values("values");
-  const auto slowest = [&](std::size_t value) {
-    double most = 0;
-    for (const std::vector<double>& of_rank : all) most = std::max(most, of_rank[value]);
-    return most;
-  };
   for (std::size_t r = 0; r < all.size(); ++r) {
     values.add({{"rank", static_cast<std::int64_t>(r)}, {"loss", all[r][0]}, {"setup", all[r][1]}});
   }
   record.tables.push_back(values.take());
-  record.add("device_start_s", slowest(4));
-  record.add("setup_s", slowest(1));
-  record.add("library_s", slowest(2));
-  if (runner_->captured()) record.add("capture_s", capture_seconds_);
-  record.add("rehearsal_s", slowest(3));
-  record.add("loss", all[0][0]);
 }
 
 }  // namespace paceline
