@@ -79,7 +79,7 @@ void GradientExchange::exchange(Stream& stream, std::string_view op, const std::
 }
 
 void GradientExchange::reduce(const GradientRange& range, const Tensor& gradients) {
-  exchange("all_reduce", range.name, gradients,
+  exchange(communicator_.stream(), "all_reduce", range.name, gradients,
            [&] { communicator_.all_reduce(gradients, gradients, ReduceOp::sum); });
 }
 

@@ -40,11 +40,7 @@ class GradientExchange : public ParallelStrategy {
   void register_with(Communicator& communicator, const std::vector<Tensor>& whole_arrays);
   // Sums over ranks, on the communication stream.
   virtual void reduce(const GradientRange& range, const Tensor& gradients);
-  // Enqueues a collective and records it as an Exchange.
-  void exchange(std::string_view op, const std::string& what, const Tensor& x,
-                const std::function<void()>& call) {
-    exchange(communicator_.stream(), op, what, x, call);
-  }
+  // Enqueues a collective on the stream and records it as an Exchange.
   void exchange(Stream& stream, std::string_view op, const std::string& what, const Tensor& x,
                 const std::function<void()>& call);
   // Makes the compute stream wait for the end of a collective, and records the wait.

@@ -72,17 +72,15 @@ std::vector<GradientRange> gradient_ranges(const std::vector<ParameterEntry>& en
   return buckets(entries, bucket_bytes, element_bytes);
 }
 
-std::vector<ParameterId> bucket_ends(const std::vector<ParameterEntry>& entries,
-                                     double bucket_bytes, std::size_t element_bytes) {
+std::vector<ParameterId> group_ends(const std::vector<ParameterEntry>& entries, Strategy strategy,
+                                    double bucket_bytes, std::size_t element_bytes) {
   std::vector<ParameterId> ends;
-  for (const GradientRange& bucket : buckets(entries, bucket_bytes, element_bytes)) {
-    ends.push_back(bucket.last);
+  if (strategy != Strategy::fsdp) {
+    for (const GradientRange& bucket : buckets(entries, bucket_bytes, element_bytes)) {
+      ends.push_back(bucket.last);
+    }
+    return ends;
   }
-  return ends;
-}
-
-std::vector<ParameterId> unit_ends(const std::vector<ParameterEntry>& entries) {
-  std::vector<ParameterId> ends;
   for (ParameterId id = 0; id < entries.size(); ++id) {
     if (id + 1 == entries.size() || entries[id + 1].unit != entries[id].unit) ends.push_back(id);
   }

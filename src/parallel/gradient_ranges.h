@@ -25,11 +25,11 @@ struct GradientRange : StoreRange {
                                                          Strategy strategy, double bucket_bytes,
                                                          std::size_t element_bytes);
 
-// The last entries of buckets, or of units: StoreLayout::group_ends of a store that is padded there
-// so that all ranks' shards of a group have equal length.
-[[nodiscard]] std::vector<ParameterId> bucket_ends(const std::vector<ParameterEntry>& entries,
-                                                   double bucket_bytes, std::size_t element_bytes);
-[[nodiscard]] std::vector<ParameterId> unit_ends(const std::vector<ParameterEntry>& entries);
+// The last entries of buckets, for fsdp of units: StoreLayout::group_ends of a store that is padded
+// there so that all ranks' shards of a group have equal length.
+[[nodiscard]] std::vector<ParameterId> group_ends(const std::vector<ParameterEntry>& entries,
+                                                  Strategy strategy, double bucket_bytes,
+                                                  std::size_t element_bytes);
 // The groups of a store with their padding, for reduce_scatter and all_gather. For fsdp they have
 // the units' names.
 [[nodiscard]] std::vector<GradientRange> group_ranges(const ParameterStore& store,

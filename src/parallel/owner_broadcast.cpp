@@ -39,7 +39,7 @@ void OwnerBroadcast::updated() {
   for (ParameterId id = 0; id < owners_.size(); ++id) {
     const ParameterEntry& entry = store_.entries()[id];
     const Tensor x = entry.range().of(read_by_forward(entry));
-    exchange("broadcast", entry.views.front().name, x,
+    exchange(communicator_.stream(), "broadcast", entry.views.front().name, x,
              [&] { communicator_.broadcast(x, owners_[id]); });
   }
   wait_for(exchanges().back().end, "the owners' parameters");

@@ -44,8 +44,8 @@ GroupSizes group_sizes(const std::vector<ParameterEntry>& entries,
 
 std::vector<ParameterId> StrategyShape::group_ends() const {
   if (!is_sharded(config.strategy)) return {};
-  if (config.strategy == Strategy::fsdp) return unit_ends(entries);
-  return bucket_ends(entries, config.bucket_bytes, size_of(precision.communication));
+  return paceline::group_ends(entries, config.strategy, config.bucket_bytes,
+                              size_of(precision.communication));
 }
 
 std::vector<double> StrategyShape::optimizer_shares() const {

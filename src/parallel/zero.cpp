@@ -62,7 +62,7 @@ Parameter Zero1::acquire(ParameterId id, Pass pass) {
 
 void Zero1::reduce(const GradientRange& range, const Tensor& gradients) {
   const Tensor mine = store_.gradients(shard_of(range));
-  exchange("reduce_scatter", range.name, gradients,
+  exchange(communicator_.stream(), "reduce_scatter", range.name, gradients,
            [&] { communicator_.reduce_scatter(mine, gradients, ReduceOp::sum); });
 }
 

@@ -74,11 +74,10 @@ class Replica {
   Replica(Ops& ops, const std::vector<ParameterEntry>& entries, Strategy strategy,
           const StrategyConfig& config, std::optional<Strategy> padded_for = {})
       : ops_(ops),
-        store_(device_, ops.precision(), entries,
-               layout(strategy, padded_for.value_or(strategy) == Strategy::fsdp
-                                    ? unit_ends(entries)
-                                    : bucket_ends(entries, config.bucket_bytes,
-                                                  size_of(ops.precision().communication)))),
+        store_(
+            device_, ops.precision(), entries,
+            layout(strategy, group_ends(entries, padded_for.value_or(strategy), config.bucket_bytes,
+                                        size_of(ops.precision().communication)))),
         sync_(make_sync(strategy, config)),
         adamw_(store_, {.weight_decay = 0.1}, sync_->shard()),
         state_(StepState::create(device_, 1, 1, Dtype::f32, ops.precision().loss_scaling, rate)) {
