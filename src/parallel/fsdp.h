@@ -2,7 +2,7 @@
 #include <optional>
 #include <vector>
 
-#include "parallel/zero.h"
+#include "parallel/optimizer_sharding.h"
 
 namespace paceline {
 

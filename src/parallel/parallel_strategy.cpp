@@ -2,9 +2,7 @@
 
 #include "core/error.h"
 #include "parallel/fsdp.h"
-#include "parallel/gradient_exchange.h"
-#include "parallel/owner_broadcast.h"
-#include "parallel/zero.h"
+#include "parallel/optimizer_sharding.h"
 
 namespace paceline {
 

@@ -6,8 +6,7 @@
 
 #include "core/error.h"
 #include "core/ring.h"
-#include "parallel/gradient_ranges.h"
-#include "parallel/owner_broadcast.h"
+#include "parallel/optimizer_sharding.h"
 
 namespace paceline {
 

@@ -15,8 +15,7 @@
 #include <vector>
 
 #include "core/precision.h"
-#include "parallel/owner_broadcast.h"
-#include "parallel/zero.h"
+#include "parallel/optimizer_sharding.h"
 #include "tests/ranks/rank_test.h"
 #include "tests/ranks/replica.h"
 #include "tests/ranks/toy_models.h"

@@ -13,8 +13,7 @@
 
 #include "core/non_copyable.h"
 #include "core/random.h"
-#include "parallel/owner_broadcast.h"
-#include "parallel/zero.h"
+#include "parallel/optimizer_sharding.h"
 #include "tests/ranks/rank_test.h"
 #include "tests/ranks/toy_models.h"
 

@@ -1,4 +1,4 @@
-#include "parallel/gradient_ranges.h"
+#include "parallel/gradient_exchange.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,6 @@
 #pragma once
-// ZeRO stages 1 and 2 (Rajbhandari et al., arXiv:1910.02054).
+// Strategies that shard the optimizer: owner broadcast, and ZeRO stages 1 and 2 (Rajbhandari et
+// al., arXiv:1910.02054).
 
 #include <vector>
 
@@ -7,7 +8,26 @@
 
 namespace paceline {
 
-// Stage 1. Every group of the store (a bucket) is
+// The owner of each entry, by LPT scheduling: entries in order of decreasing size, each to the rank
+// with the fewest elements so far (the lowest such rank).
+[[nodiscard]] std::vector<int> owners_of(const std::vector<ParameterEntry>& entries, int ranks);
+
+// The course's design: gradients are all_reduced in buckets during backward; after the optimizer
+// step every tensor is broadcast by its owner.
+class OwnerBroadcast final : public GradientExchange {
+ public:
+  OwnerBroadcast(ParameterStore& store, Ops& ops, Communicator& communicator,
+                 const StrategyConfig& config);
+
+  void updated() override;
+  [[nodiscard]] Shard shard() const override;
+  void visit_parameters(const Visit& visit) override;
+
+ private:
+  std::vector<int> owners_;  // by entry
+};
+
+// ZeRO stage 1. Every group of the store (a bucket) is
 // divided into equal slices; rank r's shard is the r-th slice of each. During forward, all_gathers
 // bring the parameters that the last step updated, group by group in the order in which forward
 // reads them. During backward, reduce_scatters sum the gradients. In mixed precision the
@@ -44,7 +64,7 @@ class Zero1 : public GradientExchange {
   std::vector<EventPtr> gathered_;  // by group: end of its all_gather, until compute waits for it
 };
 
-// Stage 2: zero1 that keeps only this rank's shard of
+// ZeRO stage 2: zero1 that keeps only this rank's shard of
 // the summed gradients. Backward writes gradients to a window of a few groups, from which they are
 // reduce_scattered.
 class Zero2 : public Zero1 {
