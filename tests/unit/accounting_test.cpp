@@ -115,17 +115,6 @@ TEST(AccountingTest, StateBytesPerParameter) {
   EXPECT_EQ(inference.gradients + inference.optimizer, 0);
 }
 
-TEST(AccountingTest, EachModeNeedsMoreMemoryThanTheOneBefore) {
-  double last = 0;
-  for (const Mode mode :
-       {Mode::inference, Mode::forward, Mode::forward_backward, Mode::train_step}) {
-    const double peak = memory_form(step_shape("medium", mode)).peak();
-    EXPECT_GT(peak, last);
-    last = peak;
-    EXPECT_GT(step_bytes(step_shape("medium", mode)), 0);
-  }
-}
-
 // Two blocks on 12 rows: D 8, F 16, H 2, V 10, T 4. Bytes worked out by hand.
 TEST(AccountingTest, StepBytesOfASmallModelByHand) {
   const auto bytes = [](Mode mode, const char* precision, int recompute = 0) {
