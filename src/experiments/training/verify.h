@@ -32,8 +32,7 @@ struct TensorErrors {
 // How far rounding alone moves the results of a single process, tensor by tensor: the largest
 // difference between the first run, on the rows in the ranks' order, and runs that permute the rows
 // and start from weights one unit in the last place away.
-class Noise {
- public:
+struct Noise {
   struct OfTensor {
     double gradient = 0;  // the largest difference of elements, as `weight`
     double weight = 0;
@@ -41,12 +40,9 @@ class Noise {
   };
 
   void add(const Trained& run, const Trained& first);
-  [[nodiscard]] const std::vector<OfTensor>& tensors() const { return tensors_; }
-  [[nodiscard]] bool is_finite() const { return finite_; }
 
- private:
-  std::vector<OfTensor> tensors_;
-  bool finite_ = true;
+  std::vector<OfTensor> tensors;
+  bool is_finite = true;
 };
 
 // Compares the ranks' training with single-process training, tensor by tensor. Ranks round
