@@ -11,7 +11,6 @@
 // round it. Other gradients are written to a second array in Precision::gradients ("unrounded") and
 // rounded before they are sent.
 
-#include <algorithm>
 #include <functional>
 #include <optional>
 #include <string>

@@ -2,7 +2,6 @@
 // Data parallelism: the partition of the gradients into ranges, and their exchange, one collective
 // per range.
 
-#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>

@@ -4,7 +4,6 @@
 #include <numeric>
 #include <utility>
 
-#include "core/error.h"
 #include "core/ring.h"
 #include "parallel/optimizer_sharding.h"
 
