@@ -18,9 +18,7 @@
 #include "core/error.h"
 #include "core/ops.h"
 #include "core/usable_cores.h"
-#include "cpu/available.h"
 #include "cpu/cpu_ops.h"
-#include "cpu/cpu_sensors.h"
 #include "cpu/threads.h"
 
 namespace paceline {

@@ -1,5 +1,3 @@
-#include "model/token_file.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/utf8.h"
+#include "model/batch.h"
 
 namespace paceline {
 
