@@ -1,6 +1,5 @@
 #include "parallel/parallel_strategy.h"
 
-#include "parallel/fsdp.h"
 #include "parallel/optimizer_sharding.h"
 
 namespace paceline {

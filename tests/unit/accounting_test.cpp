@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "model/attention_accounting.h"
-
 namespace paceline {
 namespace {
 

@@ -12,7 +12,7 @@
 #include "harness/cache_flush.h"
 #include "harness/case_run.h"
 #include "harness/profile_tables.h"
-#include "model/attention_accounting.h"
+#include "model/accounting.h"
 
 namespace paceline {
 

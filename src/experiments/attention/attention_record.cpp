@@ -8,7 +8,7 @@
 
 #include "harness/gather.h"
 #include "measure/statistics.h"
-#include "model/attention_accounting.h"
+#include "model/accounting.h"
 
 namespace paceline {
 
