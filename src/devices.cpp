@@ -16,6 +16,7 @@
 #include "core/error.h"
 #include "core/host.h"
 #include "core/screen.h"
+#include "core/usable_cores.h"
 #include "cpu/available.h"
 #include "cpu/cpu_device.h"
 #include "cpu/threads.h"

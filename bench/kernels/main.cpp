@@ -18,7 +18,6 @@
 #include "bench/kernels/table.h"
 #include "core/error.h"
 #include "core/units.h"
-#include "cpu/available.h"
 #include "cpu/cpu_device.h"
 #include "cuda/cuda_backend.h"
 #include "model/model_config.h"

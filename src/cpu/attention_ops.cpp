@@ -1,7 +1,6 @@
 // Primitives of naive and fused attention other than matrix products: RoPE, causal mask, softmax.
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
 #include "cpu/cpu_ops.h"

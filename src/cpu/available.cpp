@@ -1,5 +1,3 @@
-#include "cpu/available.h"
-
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -10,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/host.h"
+#include "cpu/cpu_device.h"
 
 namespace paceline {
 

@@ -20,17 +20,24 @@ class CpuOps final : public Ops {
   void swiglu(const Tensor& z, const Tensor& gate_up) override;
   void swiglu_backward(const Tensor& d_gate_up, const Tensor& dz, const Tensor& gate_up) override;
 
-  // embedding.cpp; tokens outside [0, V) throw InternalError
+  // token_ops.cpp; ids outside [0, V) throw InternalError
   void embedding(const Tensor& y, const Tensor& tokens, const Tensor& table) override;
   void embedding_backward(const Tensor& dtable, const Tensor& dy, const Tensor& tokens,
                           bool accumulate) override;
+  void cross_entropy(const Tensor& loss, const Tensor& logsumexp, const Tensor& logits,
+                     const Tensor& targets) override;
+  void cross_entropy_backward(const Tensor& dlogits, const Tensor& logits, const Tensor& logsumexp,
+                              const Tensor& targets, const StepState& state) override;
 
-  // norm.cpp
+  // row_sums.cpp
   void rms_norm(const Tensor& y, const Tensor& rstd, const Tensor& x, const Tensor& w,
                 double eps) override;
   void rms_norm_backward(const Tensor& dx, const Tensor& dx_in, const Tensor& dw, const Tensor& dy,
                          const Tensor& x, const Tensor& w, const Tensor& rstd,
                          bool accumulate_dw) override;
+  void weighted_sum(const Tensor& y, const Tensor& x, const Tensor& w) override;
+  void weighted_sum_backward(const Tensor& dx, const Tensor& dw, const Tensor& dy, const Tensor& x,
+                             const Tensor& w) override;
 
   // attention_ops.cpp
   void rope(const Tensor& qkv, const Tensor& table, bool inverse) override;
@@ -49,17 +56,6 @@ class CpuOps final : public Ops {
                                 const Tensor& logsumexp, const ScoreOptions& scores) override;
   [[nodiscard]] FlashPlan flash_plan(const AttentionShape& shape) const override;
 
-  // loss.cpp; targets outside [0, V) throw InternalError
-  void cross_entropy(const Tensor& loss, const Tensor& logsumexp, const Tensor& logits,
-                     const Tensor& targets) override;
-  void cross_entropy_backward(const Tensor& dlogits, const Tensor& logits, const Tensor& logsumexp,
-                              const Tensor& targets, const StepState& state) override;
-
-  // weighted_sum.cpp
-  void weighted_sum(const Tensor& y, const Tensor& x, const Tensor& w) override;
-  void weighted_sum_backward(const Tensor& dx, const Tensor& dw, const Tensor& dy, const Tensor& x,
-                             const Tensor& w) override;
-
   // optimizer.cpp
   void sgd(const Tensor& parameters, const Tensor& gradients, double learning_rate) override;
   void check_finite(const StepState& state, const Tensor& x) override;
@@ -69,10 +65,6 @@ class CpuOps final : public Ops {
   void end_optimizer_step(const StepState& state) override;
 
  private:
-  // Throws InternalError, beginning with `what`, if an id [R] is outside [begin, end).
-  // embedding.cpp
-  static void check_ids(const char* what, const Tensor& ids, std::int64_t begin, std::int64_t end);
-
   // gemm.cpp
   void multiply(const Matrix& c, const Matrix& a, const Matrix& b, double alpha,
                 double beta) override;

@@ -1,10 +1,10 @@
-#include "cpu/cpu_sensors.h"
-
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <limits>
+
+#include "cpu/cpu_device.h"
 
 namespace paceline {
 

@@ -1,5 +1,3 @@
-#include "cpu/cpu_stream.h"
-
 #include <omp.h>
 
 #include <chrono>
@@ -8,6 +6,7 @@
 
 #include "core/clock.h"
 #include "core/error.h"
+#include "cpu/cpu_device.h"
 
 namespace paceline {
 

@@ -8,9 +8,9 @@
 #include <limits>
 
 #include "core/error.h"
-#include "cpu/blas.h"
 #include "cpu/cpu_ops.h"
 #include "cpu/rows.h"
+#include "cpu/threads.h"
 
 namespace paceline {
 

@@ -16,9 +16,15 @@
 
 #include "core/non_copyable.h"
 #include "core/tensor.h"
-#include "cpu/convert.h"
 
 namespace paceline {
+
+// Converts elements first ... first + n - 1 of the tensor's memory (its shape is ignored) to C,
+// float or double, and back. Rounds to nearest; a double is converted to a half type through float.
+template <class C>
+void load(C* to, const Tensor& from, std::int64_t first, std::int64_t n);
+template <class C>
+void store(const Tensor& to, std::int64_t first, const C* from, std::int64_t n);
 
 // Below this many elements, waking other threads takes longer than they save.
 inline constexpr std::int64_t serial_below = 1 << 13;

@@ -1,4 +1,7 @@
 #pragma once
+// Threads of OpenMP and of the BLAS. OpenBLAS's number can be set at run time. Another CBLAS reads
+// its own environment variables, and the calls for the BLAS do nothing.
+
 #include <latch>
 #include <thread>
 #include <vector>
@@ -24,5 +27,20 @@ class HeldThreads : NonCopyable {
 // number. OpenBLAS's threads wait forever for one that was not granted. The number is fixed from
 // then on, whatever OMP_DYNAMIC says.
 [[nodiscard]] int granted_threads(int asked);
+
+void set_blas_threads(int threads);
+
+// During its lifetime, a BLAS call runs on the calling thread only, so that many small products can
+// run in parallel. Does nothing unless effective().
+class SingleThreadedBlas : NonCopyable {
+ public:
+  SingleThreadedBlas();
+  ~SingleThreadedBlas() { set_blas_threads(before_); }
+
+  [[nodiscard]] static bool effective();
+
+ private:
+  int before_;
+};
 
 }  // namespace paceline

@@ -4,7 +4,7 @@
 #include <type_traits>
 
 #include "core/error.h"
-#include "cpu/convert.h"
+#include "cpu/rows.h"
 
 namespace paceline {
 

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "model/attention_accounting.h"
-
 namespace paceline {
 
 namespace {

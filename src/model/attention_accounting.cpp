@@ -1,9 +1,8 @@
-#include "model/attention_accounting.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "core/units.h"
+#include "model/accounting.h"
 
 namespace paceline {
 

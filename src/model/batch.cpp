@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/crash_report.h"
 #include "core/error.h"
 #include "core/hdf5.h"
 #include "core/random.h"

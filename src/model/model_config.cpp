@@ -20,12 +20,6 @@ constexpr std::array<ModelConfig, 7> sizes = {
      {.d_model = 2560, .d_ff = 10240, .layers = 32, .heads = 32},
      {.d_model = 4608, .d_ff = 12288, .layers = 50, .heads = 36}}};
 
-void check_range(std::string_view option, std::int64_t value, std::int64_t most) {
-  if (value < 1 || value > most) {
-    throw UsageError(fmt::format("{}: {} is out of range; use 1 to {}", option, value, most));
-  }
-}
-
 }  // namespace
 
 std::int64_t ModelConfig::parameters() const {
@@ -39,12 +33,6 @@ ModelConfig model_of(ModelSize size) {
 }
 
 void check_model(const ModelConfig& config) {
-  check_range("--d-model", config.d_model, 1 << 20);
-  check_range("--d-ff", config.d_ff, 1 << 22);
-  check_range("--layers", config.layers, 4096);
-  check_range("--heads", config.heads, 1 << 14);
-  check_range("--vocab", config.vocab, 1 << 24);
-  check_range("--context", config.context, 1 << 24);
   if (config.d_model % config.heads != 0) {
     throw UsageError(fmt::format("--heads: {} heads do not divide --d-model {}; choose a divisor",
                                  config.heads, config.d_model));

@@ -2,9 +2,7 @@
 // Dimensions of the course's model: a pre-norm Transformer language model with RoPE, RMSNorm and
 // SwiGLU, without biases; the head is not tied to the embedding.
 
-#include <array>
 #include <cstdint>
-#include <string_view>
 
 #include "core/enum_names.h"
 
@@ -33,8 +31,8 @@ constexpr auto names_of(ModelSize) {
 // Vocabulary and context have their defaults. Throws InternalError for custom.
 [[nodiscard]] ModelConfig model_of(ModelSize size);
 
-// Throws UsageError naming the option when a dimension is out of range, heads do not divide
-// d_model, or the head dimension is odd (RoPE rotates pairs of elements).
+// Dimensions are at least 1. Throws UsageError (--heads) if heads do not divide d_model, or the head
+// dimension is odd (RoPE rotates pairs of elements).
 void check_model(const ModelConfig& config);
 
 }  // namespace paceline

@@ -1,10 +1,6 @@
 #include "model/optimizer.h"
 
-#include <algorithm>
 #include <limits>
-#include <utility>
-
-#include "core/error.h"
 
 namespace paceline {
 
@@ -14,54 +10,34 @@ constexpr const char* m_name = "adam m";
 constexpr const char* v_name = "adam v";
 constexpr StoreRange everything{0, std::numeric_limits<std::int64_t>::max()};
 
-std::vector<ParameterId> all_of(const ParameterStore& store) {
-  std::vector<ParameterId> ids(store.entries().size());
-  for (ParameterId id = 0; id < ids.size(); ++id) ids[id] = id;
-  return ids;
-}
-
-// The index of each parameter's group, [entries of the store].
-std::vector<std::size_t> group_of_each(const ParameterStore& store,
-                                       const std::vector<ParameterGroup>& groups) {
-  std::vector<std::size_t> group(store.entries().size(), groups.size());
-  for (std::size_t g = 0; g < groups.size(); ++g) {
-    for (const ParameterId id : groups[g].parameters) {
-      if (std::exchange(group.at(id), g) != groups.size()) {
-        throw InternalError("a parameter is in two groups");
-      }
-    }
-  }
-  if (std::find(group.begin(), group.end(), groups.size()) != group.end()) {
-    throw InternalError("a parameter is in no group");
-  }
-  return group;
-}
-
 }  // namespace
 
-AdamW::AdamW(ParameterStore& store, const AdamWConfig& config, Shard shard)
-    : AdamW(store, std::vector<ParameterGroup>{{config, all_of(store)}}, std::move(shard)) {}
+void Optimizer::step(Ops& ops, const StepState& state) {
+  allocate(ops.device());
+  begin(ops, state);
+  {
+    const Scope scope(ops.device().scopes(), name(), {.bytes = update_bytes(everything)});
+    update(ops, state, everything);
+  }
+  end(ops, state);
+}
 
-AdamW::AdamW(ParameterStore& store, const std::vector<ParameterGroup>& groups, Shard shard)
-    : store_(store), shard_(std::move(shard)) {
-  for (const ParameterGroup& g : groups) groups_.push_back({.config = g.config, .parts = {}});
-  const std::vector<std::size_t> group = group_of_each(store, groups);
-  const std::vector<ParameterEntry>& entries = store.entries();
+// Gradients are read, the low-precision copy is written.
+double Optimizer::update_bytes(const StoreRange& range) const {
+  std::size_t bytes = 0;
+  for (const StoreRange& mine : shard_.ranges) {
+    const StoreRange common = intersection(mine, range);
+    if (common.length == 0) continue;
+    bytes += accesses_ * store_.parameters(common).bytes() + store_.gradients(common).bytes();
+    if (!store_.copy().empty()) bytes += store_.copy(common).bytes();
+  }
+  return static_cast<double>(bytes);
+}
+
+AdamW::AdamW(ParameterStore& store, const AdamWConfig& config, Shard shard)
+    : Optimizer(store, std::move(shard), 6), config_(config) {
   for (const StoreRange& range : shard_.ranges) {
-    const std::int64_t end = range.offset + range.length;
-    // An entry extends to the next one, padding included; adjacent entries of a group make one
-    // part.
-    std::int64_t begin = range.offset;
-    for (ParameterId id = 0; id < entries.size() && begin < end; ++id) {
-      const bool last = id + 1 == entries.size();
-      const std::int64_t reaches = last ? store.size() : entries[id + 1].offset;
-      const bool goes_on = !last && group[id + 1] == group[id] && reaches < end;
-      if (reaches <= begin || goes_on) continue;
-      const std::int64_t length = std::min(end, reaches) - begin;
-      groups_[group[id]].parts.push_back(
-          {.store = {begin, length}, .state_offset = state_size_ + begin - range.offset});
-      begin += length;
-    }
+    parts_.push_back({range, state_size_});
     state_size_ += range.length;
   }
 }
@@ -75,16 +51,6 @@ void AdamW::reset(Device& device) {
 std::vector<StoreArray> AdamW::flat_state() const {
   if (m_.empty() || state_size_ != store_.size()) return {};
   return {{m_name, MemoryKind::optimizer_state, m_}, {v_name, MemoryKind::optimizer_state, v_}};
-}
-
-void Optimizer::step(Ops& ops, const StepState& state) {
-  allocate(ops.device());
-  begin(ops, state);
-  {
-    const Scope scope(ops.device().scopes(), name(), {.bytes = update_bytes(everything)});
-    update(ops, state, everything);
-  }
-  end(ops, state);
 }
 
 void AdamW::allocate(Device& device) {
@@ -109,17 +75,13 @@ void AdamW::begin(Ops& ops, const StepState& state) {
       ops.check_finite(state, store_.gradients());
     }
   }
-  ops.begin_optimizer_step(state, groups_.front().config);
+  ops.begin_optimizer_step(state, config_);
 }
 
 void AdamW::update(Ops& ops, const StepState& state, const StoreRange& range) {
-  for (const Group& group : groups_) {
-    if (groups_.size() > 1) ops.begin_parameter_group(state, group.config);
-    for (const Part& part : group.parts) {
-      const StoreRange common = intersection(part.store, range);
-      if (common.length == 0) continue;
-      ops.adamw(arrays_of(part, common), state, group.config);
-    }
+  for (const Part& part : parts_) {
+    const StoreRange common = intersection(part.store, range);
+    if (common.length > 0) ops.adamw(arrays_of(part, common), state, config_);
   }
 }
 
@@ -134,37 +96,11 @@ AdamWRange AdamW::arrays_of(const Part& part, const StoreRange& range) const {
 
 std::optional<WeightUpdate> AdamW::weight_update(const StepState& state,
                                                  const StoreRange& range) const {
-  if (groups_.size() > 1) return std::nullopt;
-  const Group& group = groups_.front();
-  for (const Part& part : group.parts) {
-    if (intersection(part.store, range).length < range.length) continue;
-    return WeightUpdate{.range = arrays_of(part, range), .state = &state, .config = group.config};
+  for (const Part& part : parts_) {
+    if (!part.store.contains(range)) continue;
+    return WeightUpdate{.range = arrays_of(part, range), .state = &state, .config = config_};
   }
   return std::nullopt;
-}
-
-// Parameters, m and v are read and written, gradients are read, the low-precision copy is written.
-double AdamW::update_bytes(const StoreRange& range) const {
-  std::size_t bytes = 0;
-  for (const Group& group : groups_) {
-    for (const Part& part : group.parts) {
-      const StoreRange common = intersection(part.store, range);
-      if (common.length == 0) continue;
-      bytes += 6 * store_.parameters(common).bytes() + store_.gradients(common).bytes();
-      if (!store_.copy().empty()) bytes += store_.copy(common).bytes();
-    }
-  }
-  return static_cast<double>(bytes);
-}
-
-double Sgd::update_bytes(const StoreRange& range) const {
-  std::size_t bytes = 0;
-  for (const StoreRange& mine : shard_.ranges) {
-    const StoreRange common = intersection(mine, range);
-    if (common.length == 0) continue;
-    bytes += 2 * store_.parameters(common).bytes() + store_.gradients(common).bytes();
-  }
-  return static_cast<double>(bytes);
 }
 
 void Sgd::update(Ops& ops, const StepState& /*state*/, const StoreRange& range) {

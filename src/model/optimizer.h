@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/non_copyable.h"
@@ -12,6 +13,18 @@
 #include "model/parameter_store.h"
 
 namespace paceline {
+
+// The ranges of the store that this rank's optimizer updates and has state for.
+struct Shard {
+  std::vector<StoreRange> ranges;
+  // Set if a rank has averaged gradients of its own ranges only: enqueues on the compute stream an
+  // all-reduce (max) of found_inf, [1] float64. Empty if every rank has all averaged gradients.
+  std::function<void(const Tensor& found_inf)> agree;
+
+  [[nodiscard]] static Shard whole(const ParameterStore& store) {
+    return {.ranges = {{0, store.size()}}, .agree = nullptr};
+  }
+};
 
 class Optimizer : NonCopyable {
  public:
@@ -32,31 +45,24 @@ class Optimizer : NonCopyable {
   }
   // The scope of an update() in a profile, and the bytes that it reads and writes.
   [[nodiscard]] virtual std::string_view name() const = 0;
-  [[nodiscard]] virtual double update_bytes(const StoreRange& range) const = 0;
+  [[nodiscard]] double update_bytes(const StoreRange& range) const;
   // After the last update() of a step.
   virtual void end(Ops& /*ops*/, const StepState& /*state*/) {}
   // Sets the state to its initial values.
   virtual void reset(Device& /*device*/) {}
   // State arrays with one element for each element of the store.
   [[nodiscard]] virtual std::vector<StoreArray> flat_state() const { return {}; }
-};
 
-// The ranges of the store that this rank's optimizer updates and has state for.
-struct Shard {
-  std::vector<StoreRange> ranges;
-  // Set if a rank has averaged gradients of its own ranges only: enqueues on the compute stream an
-  // all-reduce (max) of found_inf, [1] float64. Empty if every rank has all averaged gradients.
-  std::function<void(const Tensor& found_inf)> agree;
+ protected:
+  // accesses: how often an update reads or writes an array in the dtype of the parameters.
+  Optimizer(ParameterStore& store, Shard shard, std::size_t accesses)
+      : store_(store), shard_(std::move(shard)), accesses_(accesses) {}
 
-  [[nodiscard]] static Shard whole(const ParameterStore& store) {
-    return {.ranges = {{0, store.size()}}, .agree = nullptr};
-  }
-};
+  ParameterStore& store_;  // NOLINT: for derived optimizers
+  const Shard shard_;      // NOLINT
 
-// Parameters that share hyperparameters.
-struct ParameterGroup {
-  AdamWConfig config;
-  std::vector<ParameterId> parameters;
+ private:
+  const std::size_t accesses_;
 };
 
 // torch.optim.AdamW. With loss scaling, a step whose gradients are not all finite changes only the
@@ -64,17 +70,14 @@ struct ParameterGroup {
 class AdamW final : public Optimizer {
  public:
   AdamW(ParameterStore& store, const AdamWConfig& config, Shard shard);
-  // Throws InternalError unless every parameter of the store is in exactly one group.
-  AdamW(ParameterStore& store, const std::vector<ParameterGroup>& groups, Shard shard);
 
   void allocate(Device& device) override;
   void begin(Ops& ops, const StepState& state) override;
   void update(Ops& ops, const StepState& state, const StoreRange& range) override;
-  // Of a range of one shard; none if there are several groups, whose bias corrections take turns.
+  // None if the range is not within one range of the shard.
   [[nodiscard]] std::optional<WeightUpdate> weight_update(const StepState& state,
                                                           const StoreRange& range) const override;
   [[nodiscard]] std::string_view name() const override { return "adamw"; }
-  [[nodiscard]] double update_bytes(const StoreRange& range) const override;
   void end(Ops& ops, const StepState& state) override { ops.end_optimizer_step(state); }
   void reset(Device& device) override;
   [[nodiscard]] std::vector<StoreArray> flat_state() const override;
@@ -83,21 +86,16 @@ class AdamW final : public Optimizer {
   [[nodiscard]] const Tensor& m() const { return m_; }
 
  private:
-  // A part of a shard's range whose parameters are all in one group.
+  // A range of the shard.
   struct Part {
     StoreRange store;
     std::int64_t state_offset;  // into m and v
   };
-  struct Group {
-    AdamWConfig config;
-    std::vector<Part> parts;
-  };
   // Of a range within the part.
   [[nodiscard]] AdamWRange arrays_of(const Part& part, const StoreRange& range) const;
 
-  ParameterStore& store_;
-  Shard shard_;
-  std::vector<Group> groups_;
+  AdamWConfig config_;
+  std::vector<Part> parts_;
   std::int64_t state_size_ = 0;
   Array m_;
   Array v_;
@@ -107,15 +105,12 @@ class AdamW final : public Optimizer {
 class Sgd final : public Optimizer {
  public:
   Sgd(ParameterStore& store, double learning_rate, Shard shard)
-      : store_(store), learning_rate_(learning_rate), shard_(std::move(shard)) {}
+      : Optimizer(store, std::move(shard), 2), learning_rate_(learning_rate) {}
   void update(Ops& ops, const StepState& state, const StoreRange& range) override;
   [[nodiscard]] std::string_view name() const override { return "sgd"; }
-  [[nodiscard]] double update_bytes(const StoreRange& range) const override;
 
  private:
-  ParameterStore& store_;
   double learning_rate_;
-  Shard shard_;
 };
 
 }  // namespace paceline

@@ -240,11 +240,6 @@ Parameter ParameterStore::parameter(ParameterId id) const {
   return p;
 }
 
-Tensor ParameterStore::slice(const Tensor& flat, const ParameterEntry& entry,
-                             const ParameterView& view) const {
-  return flat.slice(entry.offset + view.offset, view.shape);
-}
-
 void ParameterStore::begin_backward() { written_.assign(entries_.size(), 0); }
 
 bool ParameterStore::gradient_written(ParameterId id) {

@@ -11,7 +11,6 @@
 // round it. Other gradients are written to a second array in Precision::gradients ("unrounded") and
 // rounded before they are sent.
 
-#include <algorithm>
 #include <functional>
 #include <optional>
 #include <string>
@@ -23,7 +22,6 @@
 #include "core/parameter_access.h"
 #include "core/precision.h"
 #include "model/gradient_window.h"
-#include "model/store_range.h"
 
 namespace paceline {
 
@@ -141,10 +139,6 @@ class ParameterStore {
   // All arrays that collectives read and write; those not allocated are empty.
   [[nodiscard]] std::vector<Tensor> parameter_arrays() const { return {values_, copy_}; }
   [[nodiscard]] std::vector<Tensor> gradient_arrays() const { return {gradients_, window_}; }
-
-  // The slice of a flat array that a view names.
-  [[nodiscard]] Tensor slice(const Tensor& flat, const ParameterEntry& entry,
-                             const ParameterView& view) const;
 
   // At the start of a step's backward: marks every gradient as not written.
   void begin_backward();

@@ -1,5 +1,3 @@
-#include "model/token_file.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,6 +8,8 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "core/utf8.h"
+#include "model/batch.h"
 
 namespace paceline {
 
@@ -21,13 +21,6 @@ T number_at(std::string_view bytes, std::size_t offset) {
   T value{};
   std::memcpy(&value, bytes.data() + offset, sizeof value);
   return value;
-}
-
-template <class T>
-std::vector<std::int64_t> widened(const std::vector<char>& raw) {
-  std::vector<T> values(raw.size() / sizeof(T));
-  std::memcpy(values.data(), raw.data(), raw.size());
-  return {values.begin(), values.end()};
 }
 
 bool is_text(std::string_view head) {
@@ -239,15 +232,16 @@ std::vector<std::int64_t> TokenFile::read(std::int64_t first, std::int64_t count
   in_.seekg(offset_ + first * type_.bytes);
   in_.read(raw.data(), static_cast<std::streamsize>(raw.size()));
   if (!in_) refuse_tokens(file_, "cannot be read");
-  switch (type_.bytes) {
-    case sizeof(std::int8_t):
-      return type_.is_signed ? widened<std::int8_t>(raw) : widened<std::uint8_t>(raw);
-    case sizeof(std::int16_t):
-      return type_.is_signed ? widened<std::int16_t>(raw) : widened<std::uint16_t>(raw);
-    case sizeof(std::int32_t):
-      return type_.is_signed ? widened<std::int32_t>(raw) : widened<std::uint32_t>(raw);
-    default: return widened<std::int64_t>(raw);  // an id of 2^63 and more is refused as negative
+  const std::int64_t unused = 64 - 8 * type_.bytes;  // bits above those of an id
+  std::vector<std::int64_t> ids;
+  for (std::size_t at = 0; at < raw.size(); at += static_cast<std::size_t>(type_.bytes)) {
+    std::uint64_t id = 0;
+    std::memcpy(&id, raw.data() + at, static_cast<std::size_t>(type_.bytes));
+    // An id of 2^63 and more is refused as negative.
+    ids.push_back(type_.is_signed ? static_cast<std::int64_t>(id << unused) >> unused
+                                  : static_cast<std::int64_t>(id));
   }
+  return ids;
 }
 
 }  // namespace paceline

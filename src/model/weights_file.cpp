@@ -170,21 +170,10 @@ void Dump::take_first_step(const StepState& state) {
   gradient_scale_ = static_cast<float>(state.get(device_, StepScalar::gradient_scale));
 }
 
-void Dump::add_gradients(const ParameterStore& store, const StoreRange& range,
-                         const Tensor& values) {
-  for_each_view(store.entries(), range, values, [&](const ParameterView& view, const Tensor& x) {
-    gradients_.push_back({view.name, view.shape, get_floats(device_, x)});
-    for (float& g : gradients_.back().values) g *= gradient_scale_;
-  });
-}
-
-void Dump::add_weights(const ParameterStore& store, const StoreRange& range, const Tensor& values) {
-  for_each_view(store.entries(), range, values, [&](const ParameterView& view, const Tensor& x) {
-    weights_.push_back({view.name, view.shape, get_floats(device_, x)});
-  });
-}
-
-void Dump::write(const std::filesystem::path& file) const {
+void Dump::write(const std::filesystem::path& file) {
+  for (NamedValues& t : gradients_) {
+    for (float& g : t.values) g *= gradient_scale_;
+  }
   const hdf5::File h5 = hdf5::File::in_memory();
   h5.write<float>("logits", first_logits_, dims_of(logits_.shape()));
   h5.write<double>("loss", std::span<const double>(&loss_, 1), {1});
@@ -192,7 +181,7 @@ void Dump::write(const std::filesystem::path& file) const {
        {std::pair{"gradients", &gradients_}, std::pair{"weights", &weights_}}) {
     if (tensors->empty()) continue;
     const hdf5::Group group = h5.make_group(name);
-    for (const Named& t : *tensors) group.write<float>(t.name, t.values, dims_of(t.shape));
+    for (const NamedValues& t : *tensors) group.write<float>(t.name, t.values, dims_of(t.shape));
   }
   const std::filesystem::path target = target_of(file);
   const std::error_code error = write_whole(target, temporary_of(target), h5.image());

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <string>
 #include <vector>
 
 #include "core/device.h"
@@ -24,6 +25,14 @@ void check_weights_file(const std::filesystem::path& file, const ModelConfig& co
 [[nodiscard]] std::uint64_t load_weights(Device& device, Ops& ops, ParameterStore& store,
                                          const std::filesystem::path& file);
 
+// A tensor's values on the host and its state-dict name.
+struct NamedValues {
+  std::string name;
+  std::vector<float> values;
+  Shape shape;
+};
+using Snapshot = std::vector<NamedValues>;
+
 // --dump: collects a step's values in host memory as float32 and writes them at the end of the run.
 class Dump {
  public:
@@ -35,26 +44,21 @@ class Dump {
   [[nodiscard]] const Array& logits() const { return logits_; }  // [B, T, V] float32 on the device
   // Copies logits, loss and gradient scale from the device.
   void take_first_step(const StepState& state);
-  // `values` holds the elements of `range` of the store.
-  void add_gradients(const ParameterStore& store, const StoreRange& range, const Tensor& values);
-  void add_weights(const ParameterStore& store, const StoreRange& range, const Tensor& values);
+  // To be filled: of the first step, with the loss scale; after the last step.
+  [[nodiscard]] Snapshot& gradients() { return gradients_; }
+  [[nodiscard]] Snapshot& weights() { return weights_; }
   // Datasets: `logits`, `loss`, `gradients/NAME` (divided by the loss scale; absent in modes
   // without backward), `weights/NAME`. Throws StoppedError if the file cannot be written.
-  void write(const std::filesystem::path& file) const;
+  void write(const std::filesystem::path& file);
 
  private:
-  struct Named {
-    std::string name;
-    Shape shape;
-    std::vector<float> values;
-  };
   Device& device_;
   Array logits_;
   std::vector<float> first_logits_;
   double loss_ = 0;
   float gradient_scale_ = 1;
-  std::vector<Named> gradients_;
-  std::vector<Named> weights_;
+  Snapshot gradients_;
+  Snapshot weights_;
 };
 
 }  // namespace paceline

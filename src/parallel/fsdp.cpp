@@ -1,9 +1,8 @@
-#include "parallel/fsdp.h"
-
 #include <algorithm>
 #include <utility>
 
 #include "core/error.h"
+#include "parallel/optimizer_sharding.h"
 
 namespace paceline {
 

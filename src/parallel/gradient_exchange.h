@@ -1,10 +1,6 @@
 #pragma once
-// GradientExchange: data parallelism. Every rank trains on its own rows, and gradients are summed
-// over ranks before the optimizer step. Each rank's gradients are already those of the mean over
-// all ranks' rows (StepState::ranks), so that the sum is the gradient of that mean: no separate
-// pass divides, and sums of exact gradients are exact. A strategy consists of a partition of the
-// gradients into ranges, and of the time at which ranges are sent: when they are ready, overlapping
-// with backward, or all after backward.
+// Data parallelism: the partition of the gradients into ranges, and their exchange, one collective
+// per range.
 
 #include <functional>
 #include <memory>
@@ -12,11 +8,39 @@
 #include <string_view>
 #include <vector>
 
-#include "parallel/gradient_ranges.h"
 #include "parallel/parallel_strategy.h"
 
 namespace paceline {
 
+struct GradientRange : StoreRange {
+  ParameterId first = 0;  // the range has the gradients, or a part, of entries first to last
+  ParameterId last = 0;
+  std::string name;  // the first parameter and the number of the others: "lm_head.weight + 4"
+};
+
+// The ranges, in the order in which backward completes them. Buckets hold at most bucket_bytes of
+// gradients of element_bytes each. A larger entry has a bucket of its own. So has the last entry,
+// because backward completes its gradient last, and the other gradients need not wait for it. Empty
+// for `none`.
+[[nodiscard]] std::vector<GradientRange> gradient_ranges(const std::vector<ParameterEntry>& entries,
+                                                         Strategy strategy, double bucket_bytes,
+                                                         std::size_t element_bytes);
+
+// The last entries of buckets, for fsdp of units: StoreLayout::group_ends of a store that is padded
+// there so that all ranks' shards of a group have equal length.
+[[nodiscard]] std::vector<ParameterId> group_ends(const std::vector<ParameterEntry>& entries,
+                                                  Strategy strategy, double bucket_bytes,
+                                                  std::size_t element_bytes);
+// The groups of a store with their padding, for reduce_scatter and all_gather. For fsdp they have
+// the units' names.
+[[nodiscard]] std::vector<GradientRange> group_ranges(const ParameterStore& store,
+                                                      Strategy strategy);
+
+// Every rank trains on its own rows, and gradients are summed over ranks before the optimizer step.
+// Each rank's gradients are already those of the mean over all ranks' rows (StepState::ranks), so
+// that the sum is the gradient of that mean: no separate pass divides, and sums of exact gradients
+// are exact. A strategy consists of a partition of the gradients into ranges, and of the time at
+// which ranges are sent: when they are ready, overlapping with backward, or all after backward.
 class GradientExchange : public ParallelStrategy {
  public:
   // For naive, flat, overlap and bucketed. ops have the store's precision.
@@ -40,11 +64,7 @@ class GradientExchange : public ParallelStrategy {
   void register_with(Communicator& communicator, const std::vector<Tensor>& whole_arrays);
   // Sums over ranks, on the communication stream.
   virtual void reduce(const GradientRange& range, const Tensor& gradients);
-  // Enqueues a collective and records it as an Exchange.
-  void exchange(std::string_view op, const std::string& what, const Tensor& x,
-                const std::function<void()>& call) {
-    exchange(communicator_.stream(), op, what, x, call);
-  }
+  // Enqueues a collective on the stream and records it as an Exchange.
   void exchange(Stream& stream, std::string_view op, const std::string& what, const Tensor& x,
                 const std::function<void()>& call);
   // Makes the compute stream wait for the end of a collective, and records the wait.
@@ -62,7 +82,7 @@ class GradientExchange : public ParallelStrategy {
  private:
   void send(const GradientRange& range);
 
-  bool overlaps_;
+  bool overlaps_;  // collectives overlap with backward
   bool registered_;
   std::vector<std::shared_ptr<void>> registrations_;
   std::vector<GradientRange> ranges_;

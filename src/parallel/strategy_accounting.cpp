@@ -6,7 +6,9 @@
 
 #include "core/communicator.h"
 #include "core/error.h"
+#include "core/ring.h"
 #include "parallel/gradient_ranges.h"
+#include "parallel/optimizer_sharding.h"
 #include "parallel/owner_broadcast.h"
 
 namespace paceline {
@@ -44,8 +46,8 @@ GroupSizes group_sizes(const std::vector<ParameterEntry>& entries,
 
 std::vector<ParameterId> StrategyShape::group_ends() const {
   if (!is_sharded(config.strategy)) return {};
-  if (config.strategy == Strategy::fsdp) return unit_ends(entries);
-  return bucket_ends(entries, config.bucket_bytes, size_of(precision.communication));
+  return paceline::group_ends(entries, config.strategy, config.bucket_bytes,
+                              size_of(precision.communication));
 }
 
 std::vector<double> StrategyShape::optimizer_shares() const {

@@ -13,7 +13,7 @@
 
 #include "core/device.h"
 #include "core/non_copyable.h"
-#include "cpu/convert.h"
+#include "cpu/rows.h"
 #include "tests/ranks/rank_test.h"
 
 namespace paceline {

@@ -15,8 +15,7 @@
 #include <vector>
 
 #include "core/precision.h"
-#include "parallel/owner_broadcast.h"
-#include "parallel/zero1.h"
+#include "parallel/optimizer_sharding.h"
 #include "tests/ranks/rank_test.h"
 #include "tests/ranks/replica.h"
 #include "tests/ranks/toy_models.h"
@@ -24,9 +23,7 @@
 namespace paceline {
 namespace {
 
-constexpr double learning_rate = 0.1;
 constexpr int steps = 10;
-constexpr AdamWConfig course{.weight_decay = 0.1};
 constexpr std::array sharded_strategies = {Strategy::owner_broadcast, Strategy::zero1,
                                            Strategy::zero2, Strategy::fsdp};
 
@@ -61,10 +58,8 @@ class Sharding : public ::testing::Test {
     std::iota(ids.begin(), ids.end(), ParameterId{0});
     return ids;
   }
-  static std::vector<ParameterGroup> one_group() { return {{course, {0, 1, 2, 3, 4}}}; }
 
-  void expect_unsharded(const char* precision, const std::vector<ParameterGroup>& groups,
-                        const Gradients& gradients, double max_distance,
+  void expect_unsharded(const char* precision, const Gradients& gradients, double max_distance,
                         Dtype exchanged = Dtype::f32) const {
     const auto ops = make_ops(precision, exchanged);
     for (const double bucket_bytes : {1.0, 600.0, 1e9}) {
@@ -72,8 +67,8 @@ class Sharding : public ::testing::Test {
       for (const auto strategy : sharded_strategies) {
         SCOPED_TRACE(std::string(name_of(strategy)) + ", " + precision + ", buckets of " +
                      std::to_string(bucket_bytes));
-        Replica plain(*ops, uneven_entries(), groups, Strategy::bucketed, config, strategy);
-        Replica sharded(*ops, uneven_entries(), groups, strategy, config);
+        Replica plain(*ops, uneven_entries(), Strategy::bucketed, config, strategy);
+        Replica sharded(*ops, uneven_entries(), strategy, config);
         plain.train(steps, gradients);
         sharded.train(steps, gradients);
         EXPECT_LE(distance(sharded.begin(), plain.begin()), max_distance);
@@ -123,41 +118,12 @@ class StreamOrder : public Sharding {
 
 TEST_F(Sharding, changes_no_bit_where_sums_are_exact_or_of_two_ranks) {
   for (const char* precision : {"fp32", "bf16", "fp16"}) {
-    expect_unsharded(precision, one_group(), exact, 0);
+    expect_unsharded(precision, exact, 0);
   }
   for (const char* precision : {"fp32", "bf16"}) {
-    expect_unsharded(precision, one_group(), exact, 0, Dtype::bf16);
+    expect_unsharded(precision, exact, 0, Dtype::bf16);
   }
-  expect_unsharded("fp32", one_group(), normal, n <= 2 ? 0 : 1e-5);
-}
-
-TEST_F(Sharding, keeps_groups_of_parameters) {
-  const AdamWConfig other{
-      .beta1 = 0.8, .beta2 = 0.95, .eps = 1e-6, .weight_decay = 0, .rate_factor = 0.5};
-  const std::vector<ParameterGroup> groups = {{course, {0, 2, 3}}, {other, {1, 4}}};
-  expect_unsharded("fp32", groups, exact, 0);
-  // A group is updated as if it were the only one.
-  const auto ops = make_ops("fp32");
-  Replica both(*ops, uneven_entries(), groups, Strategy::bucketed, {});
-  Replica alone(*ops, uneven_entries(), {{other, {0, 1, 2, 3, 4}}}, Strategy::bucketed, {});
-  both.train(steps, exact);
-  alone.train(steps, exact);
-  for (const ParameterId id : {1, 4}) {
-    EXPECT_EQ(floats_of(both.store().parameter(id).value),
-              floats_of(alone.store().parameter(id).value));
-  }
-  EXPECT_NE(floats_of(both.store().parameter(0).value),
-            floats_of(alone.store().parameter(0).value));
-}
-
-TEST_F(Sharding, groups_hold_every_parameter_once) {
-  const auto ops = make_ops("fp32");
-  ParameterStore store(*shared.device, ops->precision(), uneven_entries());
-  const auto with = [&](const std::vector<ParameterGroup>& groups) {
-    return AdamW(store, groups, Shard::whole(store));
-  };
-  EXPECT_THROW(with({{course, {0, 1, 2, 3}}}), InternalError);
-  EXPECT_THROW(with({{course, {0, 1, 2, 3, 4}}, {course, {4}}}), InternalError);
+  expect_unsharded("fp32", normal, n <= 2 ? 0 : 1e-5);
 }
 
 TEST_F(Sharding, owners_are_chosen_largest_first) {
@@ -170,7 +136,7 @@ TEST_F(Sharding, owners_are_chosen_largest_first) {
 TEST_F(Sharding, skips_a_step_together) {
   const auto ops = make_ops("fp16");
   for (const auto strategy : sharded_strategies) {
-    Replica r(*ops, uneven_entries(), one_group(), strategy, {});
+    Replica r(*ops, uneven_entries(), strategy, {});
     const auto before = parameters_of(r.sync());
     r.step(0, overflow);
     EXPECT_EQ(parameters_of(r.sync()), before);
@@ -183,8 +149,8 @@ TEST_F(Sharding, skips_a_step_together) {
 TEST_F(Sharding, skips_a_step_for_what_is_not_finite_in_any_slice) {
   const auto ops = make_ops("fp16");
   for (const auto strategy : {Strategy::zero1, Strategy::zero2, Strategy::fsdp}) {
-    Replica r(*ops, {toy_entry("head", {1600}), toy_entry("w", {2300})}, {{course, {0, 1}}},
-              strategy, {.bucket_bytes = 600});
+    Replica r(*ops, {toy_entry("head", {1600}), toy_entry("w", {2300})}, strategy,
+              {.bucket_bytes = 600});
     const auto before = parameters_of(r.sync());
     double scale = r.state().get(*shared.device, StepScalar::loss_scale);
     std::vector<int> in_later_ranges(static_cast<std::size_t>(n), 0);
@@ -228,7 +194,7 @@ std::vector<ParameterEntry> more_than_a_window() {
 TEST_F(Sharding, a_unit_in_use_keeps_its_slot) {
   const auto ops = make_ops("fp32");
   for (const int prefetch : {0, 1}) {
-    Replica r(*ops, uneven_entries(), one_group(), Strategy::fsdp, {.prefetch = prefetch});
+    Replica r(*ops, uneven_entries(), Strategy::fsdp, {.prefetch = prefetch});
     r.sync().begin_step();
     const ParameterUse first(r.sync(), 0, Pass::forward);
     const auto values = floats_of(static_cast<const Parameter&>(first).value);
@@ -247,7 +213,7 @@ TEST_F(Sharding, a_unit_in_use_keeps_its_slot) {
 TEST_F(Sharding, nothing_is_gathered_for_backward_before_forward_has_ended) {
   const auto ops = make_ops("fp32");
   const std::vector<ParameterId> all = ids_of(more_than_a_window());
-  Replica r(*ops, more_than_a_window(), {{course, all}}, Strategy::fsdp, {.prefetch = 2});
+  Replica r(*ops, more_than_a_window(), Strategy::fsdp, {.prefetch = 2});
   for (int step = 0; step < 2; ++step) {
     r.sync().begin_step();
     for (const ParameterId id : all) const ParameterUse use(r.sync(), id, Pass::forward);
@@ -267,7 +233,7 @@ TEST_F(Sharding, nothing_is_gathered_for_backward_before_forward_has_ended) {
 
 TEST_F(StreamOrder, what_follows_updated_reads_what_owners_sent) {
   for (Stream* held : streams()) {
-    Replica r(*ops, uneven_entries(), one_group(), Strategy::owner_broadcast, {});
+    Replica r(*ops, uneven_entries(), Strategy::owner_broadcast, {});
     const Array seen = like(r.store());
     r.sync().begin_step();
     const HeldBack hold(*held);
@@ -289,7 +255,7 @@ TEST_F(StreamOrder, what_follows_updated_reads_what_owners_sent) {
 
 TEST_F(StreamOrder, forward_reads_what_was_gathered) {
   for (Stream* held : streams()) {
-    Replica r(*ops, uneven_entries(), one_group(), Strategy::zero1, {.bucket_bytes = 600});
+    Replica r(*ops, uneven_entries(), Strategy::zero1, {.bucket_bytes = 600});
     const Array seen = like(r.store());
     const HeldBack hold(*held);
     ops->fill(r.store().parameters(), world.rank() + 1);
@@ -315,7 +281,7 @@ TEST_F(StreamOrder, forward_reads_what_was_gathered) {
 // Two slots, each of which holds one unit after the other.
 TEST_F(StreamOrder, a_unit_is_read_where_and_when_it_was_gathered) {
   for (Stream* held : streams()) {
-    Replica r(*ops, uneven_entries(), one_group(), Strategy::fsdp, {.prefetch = 1});
+    Replica r(*ops, uneven_entries(), Strategy::fsdp, {.prefetch = 1});
     r.begin();  // the order of uses
     const Array seen = like(r.store());
     const HeldBack hold(*held);
@@ -337,7 +303,7 @@ TEST_F(StreamOrder, gradients_are_written_over_others_once_those_are_scattered) 
   const std::vector<ParameterId> all = ids_of(entries);
   for (Stream* held : streams()) {
     for (const auto strategy : {Strategy::zero2, Strategy::fsdp}) {
-      Replica r(*ops, entries, {{course, all}}, strategy, {.bucket_bytes = 1});
+      Replica r(*ops, entries, strategy, {.bucket_bytes = 1});
       r.begin();
       const HeldBack hold(*held);
       for (const ParameterId id : all) {
@@ -366,10 +332,9 @@ class SentAs : public Sharding, public ::testing::WithParamInterface<Dtype> {};
 TEST_P(SentAs, a_window_of_gradients_leaves_padding_at_zero) {
   const auto exact_ops = make_ops("fp32", GetParam());
   const auto entries = more_than_a_window();
-  const std::vector<ParameterId> all = ids_of(entries);
   std::vector<std::vector<float>> weights;
   for (const auto strategy : {Strategy::zero1, Strategy::zero2, Strategy::fsdp}) {
-    Replica r(*exact_ops, entries, {{course, all}}, strategy, {.bucket_bytes = 1});
+    Replica r(*exact_ops, entries, strategy, {.bucket_bytes = 1});
     r.train(3, exact);
     weights.push_back(parameters_of(r.sync()));
     for (std::size_t i = 0; i < weights.back().size(); ++i) {
@@ -388,7 +353,7 @@ TEST_F(StreamOrder, what_follows_finish_reads_sums) {
   for (Stream* held : streams()) {
     for (const auto strategy :
          {Strategy::bucketed, Strategy::zero1, Strategy::zero2, Strategy::fsdp}) {
-      Replica r(*ops, uneven_entries(), one_group(), strategy, {.bucket_bytes = 600});
+      Replica r(*ops, uneven_entries(), strategy, {.bucket_bytes = 600});
       const Array seen = like(r.store());
       r.begin();
       const HeldBack hold(*held);
@@ -416,7 +381,7 @@ TEST_F(StreamOrder, what_follows_finish_reads_sums) {
 TEST_F(StreamOrder, a_step_is_skipped_once_all_ranks_have_said) {
   const auto half = make_ops("fp16");
   for (Stream* held : streams()) {
-    Replica r(*half, uneven_entries(), one_group(), Strategy::zero1, {});
+    Replica r(*half, uneven_entries(), Strategy::zero1, {});
     r.exchange(0, overflow);
     const HeldBack hold(*held);
     r.update();

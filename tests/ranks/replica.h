@@ -13,8 +13,7 @@
 
 #include "core/non_copyable.h"
 #include "core/random.h"
-#include "parallel/owner_broadcast.h"
-#include "parallel/zero1.h"
+#include "parallel/optimizer_sharding.h"
 #include "tests/ranks/rank_test.h"
 #include "tests/ranks/toy_models.h"
 
@@ -71,17 +70,15 @@ inline float normal(int rank, int step, std::int64_t i) {
 class Replica {
  public:
   // padded_for: the store is padded as for this strategy.
-  Replica(Ops& ops, const std::vector<ParameterEntry>& entries,
-          const std::vector<ParameterGroup>& groups, Strategy strategy,
+  Replica(Ops& ops, const std::vector<ParameterEntry>& entries, Strategy strategy,
           const StrategyConfig& config, std::optional<Strategy> padded_for = {})
       : ops_(ops),
-        store_(device_, ops.precision(), entries,
-               layout(strategy, padded_for.value_or(strategy) == Strategy::fsdp
-                                    ? unit_ends(entries)
-                                    : bucket_ends(entries, config.bucket_bytes,
-                                                  size_of(ops.precision().communication)))),
+        store_(
+            device_, ops.precision(), entries,
+            layout(strategy, group_ends(entries, padded_for.value_or(strategy), config.bucket_bytes,
+                                        size_of(ops.precision().communication)))),
         sync_(make_sync(strategy, config)),
-        adamw_(store_, groups, sync_->shard()),
+        adamw_(store_, {.weight_decay = 0.1}, sync_->shard()),
         state_(StepState::create(device_, 1, 1, Dtype::f32, ops.precision().loss_scaling, rate)) {
     store_.allocate_gradients();
     sync_->register_memory();

@@ -12,7 +12,7 @@
 #include "core/ops.h"
 #include "core/random.h"
 #include "model/parameter_store.h"
-#include "parallel/gradient_ranges.h"
+#include "parallel/gradient_exchange.h"
 #include "parallel/parallel_strategy.h"
 
 namespace paceline {

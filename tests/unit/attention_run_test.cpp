@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "cpu/cpu_device.h"
-#include "model/attention_accounting.h"
+#include "model/accounting.h"
 #include "tests/unit/constants.h"
 
 namespace paceline {

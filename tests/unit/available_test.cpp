@@ -1,12 +1,11 @@
 // Memory and caches, read from /proc and /sys trees that the test creates.
 
-#include "cpu/available.h"
-
 #include <gtest/gtest.h>
 
 #include <string>
 
 #include "core/error.h"
+#include "cpu/cpu_device.h"
 #include "temp_folder.h"
 
 namespace paceline {

@@ -1,4 +1,4 @@
-#include "parallel/gradient_ranges.h"
+#include "parallel/gradient_exchange.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -85,7 +85,7 @@ TEST(GradientRanges, GroupsCoverTheStoreInEqualSlices) {
     for (const double bytes : {1.0, 2e4, 1e5, 1e9}) {
       StoreLayout layout;
       layout.shards = shards;
-      layout.group_ends = bucket_ends(entries, bytes, sizeof(float));
+      layout.group_ends = group_ends(entries, Strategy::zero1, bytes, sizeof(float));
       const ParameterStore store(device, precision_named("bf16"), entries, layout);
       std::int64_t end = 0;
       for (const GradientRange& r : group_ranges(store, Strategy::zero1)) {
@@ -110,7 +110,8 @@ TEST(GradientRanges, UnitsAreTheHeadTheBlocksTheNormsAndTheEmbedding) {
   const ModelConfig config = model_of(enum_named<ModelSize>("tiny"));
   const std::vector<ParameterEntry> entries = Transformer::entries(config);
   std::vector<std::string> units;
-  for (const ParameterId last : unit_ends(entries)) units.push_back(entries[last].unit);
+  for (const ParameterId last : group_ends(entries, Strategy::fsdp, 0, sizeof(float)))
+    units.push_back(entries[last].unit);
   EXPECT_EQ(units, (std::vector<std::string>{"head", "block 1", "block 0", "norms", "embedding"}));
 }
 

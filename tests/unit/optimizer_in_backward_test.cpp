@@ -22,7 +22,6 @@ namespace {
 
 constexpr int train_steps = 3;
 constexpr AdamWConfig with_decay{.weight_decay = 0.1};
-constexpr AdamWConfig at_half_rate{.rate_factor = 0.5};
 
 // 1000, 300 and 77 elements, each entry padded to a multiple of 128.
 std::vector<ParameterEntry> three_entries() {
@@ -45,7 +44,7 @@ class OptimizerInBackwardTest : public ::testing::Test {
   // Draws new gradients and calls step(optimizer), several times.
   template <class Step>
   std::vector<float> train(const Shard& shard, const Step& step) {
-    AdamW optimizer(store, {{with_decay, {0, 2}}, {at_half_rate, {1}}}, shard);
+    AdamW optimizer(store, with_decay, shard);
     draw(store.parameters(), 0);
     state.reset(device, false, 0.01);
     for (std::uint64_t k = 1; k <= train_steps; ++k) {
@@ -156,10 +155,8 @@ TEST_F(OptimizerInBackwardTest, AnUpdateThatIsTakenIsDoneOnce) {
   EXPECT_NE(values(first), first_before);
 }
 
-TEST_F(OptimizerInBackwardTest, OnlyFusedUpdatesOfOneGroupAndOneShardAreOffered) {
+TEST_F(OptimizerInBackwardTest, OnlyFusedUpdatesWithinOneRangeOfTheShardAreOffered) {
   const StoreRange first = store.entries()[0].range();
-  AdamW groups(store, {{with_decay, {0, 2}}, {at_half_rate, {1}}}, Shard::whole(store));
-  EXPECT_EQ(begin(groups).offer(first), nullptr);
   AdamW shards(store, with_decay, {.ranges = {{0, 256}, {512, 512}}, .agree = nullptr});
   OptimizerInBackward& of_shards = begin(shards);
   EXPECT_EQ(of_shards.offer(first), nullptr);

@@ -114,11 +114,8 @@ TEST_F(ParameterStoreTest, GradientsAreWrittenAsTheyAreExchangedOrBeside) {
 TEST_F(ParameterStoreTest, ViewsFollowEachOtherWithinTheirEntry) {
   const ParameterStore store(device, precision_named("fp32"), two_entries());
   const ParameterEntry& fused = store.entries()[0];
-  const Tensor flat = store.parameters();
-  const Tensor a = store.slice(flat, fused, fused.views[0]);
-  const Tensor b = store.slice(flat, fused, fused.views[1]);
-  EXPECT_EQ(b.as<float>(), a.as<float>() + 15);
-  EXPECT_EQ(a.data, store.parameter(0).value.data);
+  EXPECT_EQ(fused.views[0].offset, 0);
+  EXPECT_EQ(fused.views[1].offset, 15);
 }
 
 TEST_F(ParameterStoreTest, ViewsMustFillTheirEntry) {
@@ -256,15 +253,12 @@ TEST(ModelConfigTest, TheStoreHoldsEveryParameterOnce) {
   EXPECT_EQ(views, static_cast<std::size_t>(9 * config.layers + 3));
 }
 
-TEST(ModelConfigTest, BadDimensionsNameTheOption) {
+TEST(ModelConfigTest, HeadsDivideTheWidthIntoPairs) {
   ModelConfig config = model_of(enum_named<ModelSize>("tiny"));
   EXPECT_NO_THROW(check_model(config));
   config.heads = 3;
   EXPECT_THROW(check_model(config), UsageError);
   config.heads = 64;  // head dimension 1 is odd
-  EXPECT_THROW(check_model(config), UsageError);
-  config = model_of(enum_named<ModelSize>("tiny"));
-  config.layers = 0;
   EXPECT_THROW(check_model(config), UsageError);
 }
 

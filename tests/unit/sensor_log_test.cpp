@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "core/clock.h"
-#include "cpu/cpu_sensors.h"
+#include "cpu/cpu_device.h"
 #include "tests/unit/temp_folder.h"
 
 namespace paceline {

@@ -1,6 +1,6 @@
 // --verify's decision: data-parallel training against the noise of single-process training.
 
-#include "experiments/training/training_comparison.h"
+#include "experiments/training/verify.h"
 
 #include <gtest/gtest.h>
 

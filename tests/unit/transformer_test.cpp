@@ -196,17 +196,6 @@ TEST(TransformerTest, SwigluAgainChangesNoBit) {
   }
 }
 
-TEST(TransformerTest, EveryAttentionTrainsAlike) {
-  Trainer naive("fp64");
-  const auto want = naive.gradients<double>();
-  for (const AttentionKind attention : {AttentionKind::fused, AttentionKind::flash}) {
-    Trainer t("fp64", 1, attention);
-    const auto got = t.gradients<double>();
-    EXPECT_NEAR(t.loss(), naive.loss(), 1e-12);
-    for (std::size_t i = 0; i < want.size(); ++i) ASSERT_NEAR(got[i], want[i], 1e-12) << i;
-  }
-}
-
 TEST(TransformerTest, RecomputationKeepsLess) {
   const auto kept = [](const ForwardOptions& options) {
     Trainer t("fp32");

@@ -14,6 +14,7 @@
 #include "harness/gather.h"
 #include "harness/profile_tables.h"
 #include "measure/statistics.h"
+#include "model/accounting.h"
 #include "model/attention_accounting.h"
 
 namespace paceline {

@@ -1,11 +1,10 @@
-#include "experiments/training/communication_record.h"
-
 #include <fmt/format.h>
 
 #include <limits>
 #include <string>
 #include <vector>
 
+#include "experiments/training/training_records.h"
 #include "harness/gather.h"
 #include "measure/statistics.h"
 
@@ -25,23 +24,23 @@ struct StreamInterval {
 
 std::vector<StreamInterval> intervals_of(const StepRunner& runner) {
   std::vector<StreamInterval> intervals;
-  const std::vector<EventPtr>& events = runner.events();
+  const std::vector<EventPtr>& events = runner.last().phases;
   const Event& origin = *events.front();
   const std::vector<std::string> phases = runner.phases();
   for (std::size_t i = 1; i < events.size(); ++i) {
     intervals.push_back({"compute", phases[i - 1], events[i - 1]->seconds_since(origin),
                          events[i]->seconds_since(origin)});
   }
-  for (const Exchange& e : runner.exchanges()) {
+  for (const Exchange& e : runner.last().exchanges) {
     intervals.push_back({std::string(e.stream), std::string(e.op) + " " + e.what,
                          e.begin->seconds_since(origin), e.end->seconds_since(origin),
                          static_cast<double>(e.message_bytes), e.sent_bytes});
   }
-  for (const Wait& w : runner.waits()) {
+  for (const Wait& w : runner.last().waits) {
     intervals.push_back(
         {"compute waits", w.what, w.from->seconds_since(origin), w.until->seconds_since(origin)});
   }
-  for (const OptimizerInBackward::Update& u : runner.updates()) {
+  for (const OptimizerInBackward::Update& u : runner.last().updates) {
     if (u.fused()) continue;
     intervals.push_back({"optimizer", fmt::format("{} parameters", u.range.length),
                          u.begin->seconds_since(origin), u.end->seconds_since(origin)});
@@ -80,7 +79,7 @@ void add_communication(CaseRecord& record, World& world, const TrainingCase& c,
     mine.push_back(i.begin);
     mine.push_back(i.end);
   }
-  for (const Exchange& e : runner.exchanges()) {
+  for (const Exchange& e : runner.last().exchanges) {
     message_bytes += static_cast<double>(e.message_bytes);
     sent_bytes += e.sent_bytes;
   }
@@ -103,13 +102,13 @@ void add_communication(CaseRecord& record, World& world, const TrainingCase& c,
   }
   record.tables.push_back(timeline.take());
   if (step.updates_in_backward()) {
-    record.add("optimizer_fused_share", fused_share(runner.updates()));
+    record.add("optimizer_fused_share", fused_share(runner.last().updates));
     record.add("optimizer_hidden_share",
                1 - median_of(record, "optimizer") / median_of(record, "optimizer_total"));
   }
   if (!step.strategy().communicates()) return;
   const double seconds = median_of(record, "step");
-  record.add("communication_calls", static_cast<double>(runner.exchanges().size()));
+  record.add("communication_calls", static_cast<double>(runner.last().exchanges.size()));
   record.add("message_bytes", message_bytes);
   record.add("sent_bytes", sent_bytes);
   if (const auto predicted = c.strategy_shape().sent_bytes(c.recompute.blocks)) {
@@ -117,7 +116,7 @@ void add_communication(CaseRecord& record, World& world, const TrainingCase& c,
   }
   record.add("communication_share", median_of(record, "communication_total") / seconds);
   record.add("exposed_share", median_of(record, "communication_exposed") / seconds);
-  if (runner.waits().empty()) return;
+  if (runner.last().waits.empty()) return;
   record.add("waited_in_forward_s", waited_in_forward);
   record.add("waited_in_backward_s", waited_in_backward);
 }

@@ -1,11 +1,10 @@
-#include "experiments/training/memory_record.h"
-
 #include <algorithm>
 #include <array>
 #include <string_view>
 #include <utility>
 
 #include "core/error.h"
+#include "experiments/training/training_records.h"
 #include "harness/gather.h"
 
 namespace paceline {
@@ -22,22 +21,22 @@ const MemoryMark& mark_named(const std::vector<MemoryMark>& marks, std::string_v
 }
 
 // The measured bytes that a closed form is compared with.
-double measured_of(const MemoryLine& line, const MemoryOutcome& measured) {
-  const MemoryMark& mark = mark_named(measured.marks, "before backward");
+double measured_of(const MemoryLine& line, const StepRunner& runner, std::size_t peak_bytes) {
+  const MemoryMark& mark = mark_named(runner.marks(), "before backward");
   switch (line.measure) {
     case MemoryMeasure::kind:
       return static_cast<double>(mark.by_kind.at(static_cast<std::size_t>(line.kind)));
     case MemoryMeasure::scope: {
       std::size_t bytes = 0;
-      for (const Allocation& b : measured.kept) {
+      for (const Allocation& b : runner.kept()) {
         if (b.kind == line.kind && b.scope.starts_with(line.scope)) bytes += b.bytes;
       }
       return static_cast<double>(bytes);
     }
     case MemoryMeasure::added_by_forward:
       return static_cast<double>(mark.phase_peak_bytes -
-                                 mark_named(measured.marks, "after init").bytes);
-    case MemoryMeasure::peak: return static_cast<double>(measured.peak_bytes);
+                                 mark_named(runner.marks(), "after init").bytes);
+    case MemoryMeasure::peak: return static_cast<double>(peak_bytes);
   }
   throw InternalError("unknown memory measure");
 }
@@ -72,31 +71,17 @@ Table driver_table(const std::vector<MemoryCounts>& counts) {
 }
 
 // Measured bytes and closed forms of rank 0.
-Table closed_form_table(const TrainingCase& c, const MemoryOutcome& measured) {
+Table closed_form_table(const TrainingCase& c, const StepRunner& runner, std::size_t peak_bytes) {
   StepShape of_rank_0 = c.step_shape();
   of_rank_0.optimizer_share = c.strategy_shape().optimizer_shares().front();
   TableRows rows("memory/closed_form");
   for (const MemoryLine& line : memory_lines(of_rank_0)) {
-    const double bytes = measured_of(line, measured);
+    const double bytes = measured_of(line, runner, peak_bytes);
     rows.add({{"what", line.what},
               {"measured", static_cast<std::int64_t>(bytes)},
               {"formula", line.formula},
               {"predicted", static_cast<std::int64_t>(line.bytes)},
               {"ratio", bytes / line.bytes}});
-  }
-  return rows.take();
-}
-
-// Every allocation and release of one step, after the blocks that were in use before it.
-Table timeline_table(const std::vector<MemoryEvent>& events) {
-  TableRows rows("memory/timeline");
-  for (const MemoryEvent& e : events) {
-    rows.add({{"seconds", e.seconds},
-              {"bytes", std::int64_t{e.bytes}},
-              {"address", whole(e.address)},
-              {"kind", std::string(name_of(e.kind))},
-              {"scope", e.scope},
-              {"phase", e.phase}});
   }
   return rows.take();
 }
@@ -134,18 +119,19 @@ void add_mark_tables(CaseRecord& record, const std::vector<MemoryMark>& marks,
 }
 
 // Collective. Every rank has the same marks in the same order; their numbers differ.
-void add_marks(CaseRecord& record, World& world, const MemoryOutcome& memory) {
-  const std::vector<MemoryNumbers> mine(memory.marks.begin(), memory.marks.end());
+void add_marks(CaseRecord& record, World& world, const std::vector<MemoryMark>& marks,
+               std::size_t peak_bytes) {
+  const std::vector<MemoryNumbers> mine(marks.begin(), marks.end());
   const auto all = gather_values(world, mine);
-  const double peak = world.max(static_cast<double>(memory.peak_bytes));
+  const double peak = world.max(static_cast<double>(peak_bytes));
   if (world.rank() != 0) return;
-  add_mark_tables(record, memory.marks, all);
+  add_mark_tables(record, marks, all);
 
   std::size_t before_backward = 0;
   std::size_t optimizer_state = 0;
   for (const std::vector<MemoryNumbers>& of_rank : all) {
-    for (std::size_t i = 0; i < memory.marks.size(); ++i) {
-      const MemoryMark& m = memory.marks[i];
+    for (std::size_t i = 0; i < marks.size(); ++i) {
+      const MemoryMark& m = marks[i];
       if (m.step == "steady" && m.mark == "before backward") {
         before_backward = std::max(before_backward, of_rank[i].bytes);
       }
@@ -168,35 +154,42 @@ MemoryCounts count_memory(Device& device, std::string when) {
           .driver = device.driver_bytes()};
 }
 
-Table parameters_table(const ParameterStore& store, const std::vector<StoreArray>& arrays) {
-  TableRows rows("memory/parameters");
+void add_memory(CaseRecord& record, World& world, const TrainingCase& c, const StepRunner& runner,
+                const MemoryLedger& ledger, const std::vector<MemoryCounts>& counts) {
+  add_marks(record, world, runner.marks(), ledger.peak());
+  if (world.rank() != 0) return;
+  record.tables.push_back(blocks_table(ledger.largest(16)));
+  record.tables.push_back(driver_table(counts));
+  record.tables.push_back(closed_form_table(c, runner, ledger.peak()));
+  record.add("predicted_peak_bytes", memory_form(c.step_shape()).peak());
+}
+
+void add_memory_timeline(CaseRecord& record, const std::vector<MemoryEvent>& events,
+                         const ParameterStore& store, const std::vector<StoreArray>& arrays) {
+  TableRows timeline("memory/timeline");
+  for (const MemoryEvent& e : events) {
+    timeline.add({{"seconds", e.seconds},
+                  {"bytes", std::int64_t{e.bytes}},
+                  {"address", whole(e.address)},
+                  {"kind", std::string(name_of(e.kind))},
+                  {"scope", e.scope},
+                  {"phase", e.phase}});
+  }
+  record.tables.push_back(timeline.take());
+  TableRows parameters("memory/parameters");
   for (const StoreArray& one : arrays) {
     const auto element = whole(size_of(one.values.dtype));
     for (const ParameterEntry& entry : store.entries()) {
       for (const ParameterView& view : entry.views) {
-        rows.add({{"array", std::string(one.name)},
-                  {"kind", std::string(name_of(one.kind))},
-                  {"name", view.name},
-                  {"offset", (entry.offset + view.offset) * element},
-                  {"bytes", view.shape.numel() * element}});
+        parameters.add({{"array", std::string(one.name)},
+                        {"kind", std::string(name_of(one.kind))},
+                        {"name", view.name},
+                        {"offset", (entry.offset + view.offset) * element},
+                        {"bytes", view.shape.numel() * element}});
       }
     }
   }
-  return rows.take();
-}
-
-void add_memory(CaseRecord& record, World& world, const TrainingCase& c,
-                const MemoryOutcome& memory) {
-  add_marks(record, world, memory);
-  if (world.rank() != 0) return;
-  record.tables.push_back(blocks_table(memory.largest));
-  record.tables.push_back(driver_table(memory.counts));
-  record.tables.push_back(closed_form_table(c, memory));
-  if (!memory.timeline.empty()) {
-    record.tables.push_back(timeline_table(memory.timeline));
-    record.tables.push_back(memory.parameters);
-  }
-  record.add("predicted_peak_bytes", memory_form(c.step_shape()).peak());
+  record.tables.push_back(parameters.take());
 }
 
 }  // namespace paceline

@@ -92,25 +92,18 @@ class StepRunner {
 
   // Medians over the same steps as launch_seconds().
   [[nodiscard]] WaitSeconds waited() const;
-  // Events on the compute stream of the last run or replay: the start, then each phase's end.
-  [[nodiscard]] const std::vector<EventPtr>& events() const { return last().phases; }
-  // Seconds of each phase of the last run or replay, between events().
-  [[nodiscard]] std::vector<double> event_seconds() const;
-  [[nodiscard]] const std::vector<Exchange>& exchanges() const { return last().exchanges; }
-  [[nodiscard]] const std::vector<Wait>& waits() const { return last().waits; }
-  [[nodiscard]] const std::vector<OptimizerInBackward::Update>& updates() const {
-    return last().updates;
-  }
-
- private:
   struct Recorded {
-    std::vector<EventPtr> phases;
+    std::vector<EventPtr> phases;  // on the compute stream: the start, then each phase's end
     std::vector<Exchange> exchanges;
     std::vector<Wait> waits;
     std::vector<OptimizerInBackward::Update> updates;
   };
-
+  // Of the last run or replay.
   [[nodiscard]] const Recorded& last() const { return replayed_ ? captured_ : run_; }
+  // Seconds of each phase of the last run or replay, between its events.
+  [[nodiscard]] std::vector<double> event_seconds() const;
+
+ private:
   // Launches a phase, records an event at its end, and marks the memory in use.
   void launch(const StepPhase& phase, Recorded& recorded);
   [[nodiscard]] EventPtr record_time();

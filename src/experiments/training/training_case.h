@@ -2,7 +2,6 @@
 // The factors of a case of `model`, `ddp` or `zero`.
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 
@@ -141,8 +140,5 @@ struct TrainingCase : ModelFactors,
 // them.
 void read_custom_size(const OptionParser& p, FactorOptions<TrainingCase>& factors,
                       const std::vector<std::string>& dimensions);
-[[nodiscard]] const Presets& training_presets(TrainingKind kind);
-// Options that, when given, replace another option of a preset: given -> replaced.
-[[nodiscard]] const std::map<std::string, std::string>& training_preset_exclusions();
 
 }  // namespace paceline

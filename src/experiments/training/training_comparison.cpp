@@ -1,5 +1,3 @@
-#include "experiments/training/training_comparison.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,6 +5,8 @@
 #include <cmath>
 #include <limits>
 #include <utility>
+
+#include "experiments/training/verify.h"
 
 namespace paceline {
 
@@ -71,10 +71,10 @@ bool adamw_is_allowed(const TensorErrors& t) { return t.gradient <= 1 && t.adamw
 }  // namespace
 
 void Noise::add(const Trained& run, const Trained& first) {
-  finite_ = finite_ && all_finite(run);
-  tensors_.resize(first.weights.size());
-  for (std::size_t t = 0; t < tensors_.size(); ++t) {
-    OfTensor& noise = tensors_[t];
+  is_finite = is_finite && all_finite(run);
+  tensors.resize(first.weights.size());
+  for (std::size_t t = 0; t < tensors.size(); ++t) {
+    OfTensor& noise = tensors[t];
     const std::vector<float>& weights = first.weights[t].values;
     noise.weight = std::max(noise.weight, largest_difference(run.weights[t].values, weights));
     noise.distance = std::max(noise.distance, distance(run.weights[t].values, weights));
@@ -85,7 +85,7 @@ void Noise::add(const Trained& run, const Trained& first) {
 }
 
 void TrainingComparison::begin(const Trained& single, const Noise& noise) {
-  diverged_ = diverged_ || !all_finite(single) || !noise.is_finite();
+  diverged_ = diverged_ || !all_finite(single) || !noise.is_finite;
   tensors_.resize(single.weights.size());
 }
 
@@ -94,7 +94,7 @@ bool TrainingComparison::compare_sgd(const Trained& parallel, const Trained& sin
   begin(single, noise);
   for (std::size_t t = 0; t < tensors_.size(); ++t) {
     const NamedValues& want = single.weights[t];
-    const double allowed = noise_factor * noise.tensors()[t].weight;
+    const double allowed = noise_factor * noise.tensors[t].weight;
     tensors_[t].name = want.name;
     tensors_[t].sgd = largest(parallel.weights[t].values, want.values, [&](double a, double b) {
       return std::abs(a - b) / std::max(atol + rtol * std::abs(b), allowed);
@@ -113,9 +113,9 @@ bool TrainingComparison::compare_adamw(const Trained& parallel, const Trained& s
     const double beyond =
         largest(parallel.gradients[t].values, gradient.values,
                 [](double a, double b) { return std::abs(a - b) - rtol * std::abs(b); });
-    errors.gradient = over(beyond, noise_factor * noise.tensors()[t].gradient);
+    errors.gradient = over(beyond, noise_factor * noise.tensors[t].gradient);
     errors.adamw_distance = distance(parallel.weights[t].values, single.weights[t].values);
-    errors.adamw = over(errors.adamw_distance, noise_factor * noise.tensors()[t].distance);
+    errors.adamw = over(errors.adamw_distance, noise_factor * noise.tensors[t].distance);
   }
   return std::ranges::all_of(tensors_, adamw_is_allowed);
 }

@@ -2,13 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/product_tuning.h"
-#include "experiments/training/communication_record.h"
 #include "harness/gather.h"
 
 namespace paceline {
@@ -79,7 +77,7 @@ TrainingRun::TrainingRun(const TrainingCase& c, World& world, Device& device,
 }
 
 void TrainingRun::set_up(Progress& progress) {
-  memory_.counts.push_back(count_memory(device_, "before the case"));
+  counts_.push_back(count_memory(device_, "before the case"));
   progress.update("set-up");
   const double began = host_seconds();
   Communicator* communicator = communicator_ ? &*communicator_ : nullptr;
@@ -100,7 +98,7 @@ void TrainingRun::set_up(Progress& progress) {
   progress.update("rehearsal");
   if (dump_ != nullptr) step_->strategy().prepare_visits();
   rehearsal_ = runner_->rehearse();
-  if (dump_ != nullptr) step_->rehearse_visits();
+  if (dump_ != nullptr) step_->rehearse_snapshots();
 }
 
 void TrainingRun::agree() {
@@ -121,7 +119,7 @@ void TrainingRun::connect() {
 }
 
 void TrainingRun::start() {
-  memory_.counts.push_back(count_memory(device_, "after set-up"));
+  counts_.push_back(count_memory(device_, "after set-up"));
   step_->reset();
   // Only fsdp needs this check: other strategies broadcast rank 0's parameters in start().
   const std::string loaded = std::to_string(step_->loaded());
@@ -183,18 +181,7 @@ void TrainingRun::dump_first_step(Dump* dump) {
   const WatchdogScope watchdog_scope(world_.watchdog(), "gathering for --dump");
   if (dump != nullptr) dump->take_first_step(step_->state());
   if (case_.mode < Mode::forward_backward) return;
-  const ParameterStore& store = step_->model().store();
-  step_->strategy().visit_gradients([&](const StoreRange& range, const Tensor& values) {
-    if (dump != nullptr) dump->add_gradients(store, range, values);
-  });
-}
-
-void TrainingRun::dump_weights(Dump* dump) {
-  const WatchdogScope watchdog_scope(world_.watchdog(), "gathering for --dump");
-  const ParameterStore& store = step_->model().store();
-  step_->strategy().visit_parameters([&](const StoreRange& range, const Tensor& values) {
-    if (dump != nullptr) dump->add_weights(store, range, values);
-  });
+  step_->take_gradients(dump != nullptr ? &dump->gradients() : nullptr);
 }
 
 // Loss and divergence are read first: they belong to the last measured step.
@@ -204,19 +191,20 @@ void TrainingRun::add_to(CaseRecord& record) {
   add_values(record);
   add_communication(record, world_, case_, *runner_, *step_);
   add_products(record, world_, *step_);
-  memory_.marks = runner_->marks();
-  memory_.kept = runner_->kept();
-  memory_.largest = device_.ledger().largest(16);
-  memory_.peak_bytes = device_.ledger().peak();
-  memory_.counts.push_back(count_memory(device_, "at the end"));
-  if (dump_ != nullptr) dump_weights(*dump_ ? &**dump_ : nullptr);
+  counts_.push_back(count_memory(device_, "at the end"));
+  add_memory(record, world_, case_, *runner_, device_.ledger(), counts_);
+  if (dump_ != nullptr) {
+    const WatchdogScope watchdog_scope(world_.watchdog(), "gathering for --dump");
+    step_->take_parameters(*dump_ ? &(*dump_)->weights() : nullptr);
+  }
   if (case_.memory_timeline) {
     device_.ledger().start_recording();
     (void)run_step(false);
-    memory_.timeline = device_.ledger().stop_recording();
-    memory_.parameters = parameters_table(step_->model().store(), step_->arrays());
+    const std::vector<MemoryEvent> events = device_.ledger().stop_recording();
+    if (world_.rank() == 0) {
+      add_memory_timeline(record, events, step_->model().store(), step_->arrays());
+    }
   }
-  add_memory(record, world_, case_, memory_);
   add_launches(record);
   record.status = world_.agree(divergence.empty() ? Status::ok : Status::diverged);
   if (record.status == Status::diverged) {
@@ -271,26 +259,19 @@ void TrainingRun::add_launches(CaseRecord& record) const {
 
 // Collective.
 void TrainingRun::add_values(CaseRecord& record) const {
-  const auto all =
-      gather_values<double>(world_, {step_->loss(), setup_seconds_, step_->library_seconds(),
-                                     rehearsal_.seconds.back().front(), device_.start_seconds()});
+  const auto all = gather_values<double>(world_, {step_->loss(), setup_seconds_});
+  record.add("device_start_s", world_.max(device_.start_seconds()));
+  record.add("setup_s", world_.max(setup_seconds_));
+  record.add("library_s", world_.max(step_->library_seconds()));
+  if (runner_->captured()) record.add("capture_s", capture_seconds_);
+  record.add("rehearsal_s", world_.max(rehearsal_.seconds.back().front()));
   if (world_.rank() != 0) return;
+  record.add("loss", all[0][0]);
   TableRows values("values");
-  const auto slowest = [&](std::size_t value) {
-    double most = 0;
-    for (const std::vector<double>& of_rank : all) most = std::max(most, of_rank[value]);
-    return most;
-  };
   for (std::size_t r = 0; r < all.size(); ++r) {
     values.add({{"rank", static_cast<std::int64_t>(r)}, {"loss", all[r][0]}, {"setup", all[r][1]}});
   }
   record.tables.push_back(values.take());
-  record.add("device_start_s", slowest(4));
-  record.add("setup_s", slowest(1));
-  record.add("library_s", slowest(2));
-  if (runner_->captured()) record.add("capture_s", capture_seconds_);
-  record.add("rehearsal_s", slowest(3));
-  record.add("loss", all[0][0]);
 }
 
 }  // namespace paceline

@@ -4,14 +4,13 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "core/communicator.h"
 #include "core/world.h"
-#include "experiments/training/memory_record.h"
 #include "experiments/training/step_runner.h"
 #include "experiments/training/training_case.h"
+#include "experiments/training/training_records.h"
 #include "harness/case_run.h"
 #include "model/weights_file.h"
 #include "parallel/rehearsal_communicator.h"
@@ -54,7 +53,6 @@ class TrainingRun final : public CaseRun {
   [[nodiscard]] PhaseSeconds run_step(bool replays);
   // Collective. Gathers the values of --dump on rank 0. dump: null on the other ranks.
   void dump_first_step(Dump* dump);
-  void dump_weights(Dump* dump);
   void add_values(CaseRecord& record) const;
   void add_launches(CaseRecord& record) const;
 
@@ -73,7 +71,7 @@ class TrainingRun final : public CaseRun {
   bool first_ = true;            // the next repetition is the first
   bool counts_updates_;          // until add_to(): a profile must not contain the copy
   std::vector<double> updates_;  // with loss scaling: made by the end of each repetition
-  MemoryOutcome memory_;
+  std::vector<MemoryCounts> counts_;
 };
 
 }  // namespace paceline

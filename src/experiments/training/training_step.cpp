@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "core/clock.h"
-#include "model/weights_file.h"
+#include "core/host_floats.h"
 
 namespace paceline {
 
@@ -34,45 +34,40 @@ void TrainingStep::optimize_with(std::unique_ptr<Optimizer> optimizer) {
 }
 
 void TrainingStep::add_phases() {
-  phases_.push_back({"forward", "forward", [this] {
-                       const Scope scope(device_.scopes(), "forward");
-                       strategy_->begin_step();
-                       model_.forward(*ops_, state_, *strategy_,
-                                      {.keep = case_.mode != Mode::inference,
-                                       .recompute = case_.recompute.blocks,
-                                       .recompute_swiglu = case_.recompute.swiglu,
-                                       .logits = logits_});
-                     }});
-  if (case_.mode < Mode::forward_backward) return;
-  phases_.push_back({"backward", "backward", [this] {
-                       const Scope scope(device_.scopes(), "backward");
-                       model_.store().allocate_gradients();
-                       if (in_backward_) in_backward_->begin();
-                       model_.backward(*ops_, state_, *strategy_);
-                     }});
-  if (strategy_->communicates()) {
-    phases_.push_back({"communication_exposed", "backward",
-                       [this] {
-                         const Scope scope(device_.scopes(), "backward");
-                         strategy_->finish_backward();
+  // `part` is the scope of the phase's work and its phase in the ledger.
+  const auto add = [this](std::string name, const char* part, std::function<void()> launch,
+                          bool joins = false) {
+    phases_.push_back({std::move(name), part,
+                       [this, part, launch = std::move(launch)] {
+                         const Scope scope(device_.scopes(), part);
+                         launch();
                        },
-                       true});
+                       joins});
+  };
+  add("forward", "forward", [this] {
+    strategy_->begin_step();
+    model_.forward(*ops_, state_, *strategy_,
+                   {.keep = case_.mode != Mode::inference,
+                    .recompute = case_.recompute.blocks,
+                    .recompute_swiglu = case_.recompute.swiglu,
+                    .logits = logits_});
+  });
+  if (case_.mode < Mode::forward_backward) return;
+  add("backward", "backward", [this] {
+    model_.store().allocate_gradients();
+    if (in_backward_) in_backward_->begin();
+    model_.backward(*ops_, state_, *strategy_);
+  });
+  if (strategy_->communicates()) {
+    const auto finish = [this] { strategy_->finish_backward(); };
+    add("communication_exposed", "backward", finish, true);
   }
   if (case_.mode < Mode::train_step) return;
-  phases_.push_back({"optimizer", "optimizer",
-                     [this] {
-                       const Scope scope(device_.scopes(), "optimizer");
-                       if (in_backward_) {
-                         in_backward_->finish(model_.store().entries());
-                       } else {
-                         optimizer_->step(*ops_, state_);
-                       }
-                     },
-                     updates_in_backward()});
-  phases_.push_back({"", "optimizer", [this] {
-                       const Scope scope(device_.scopes(), "optimizer");
-                       strategy_->updated();
-                     }});
+  const auto optimize = [this] {
+    in_backward_ ? in_backward_->finish(model_.store().entries()) : optimizer_->step(*ops_, state_);
+  };
+  add("optimizer", "optimizer", optimize, updates_in_backward());
+  add("", "optimizer", [this] { strategy_->updated(); });
 }
 
 void TrainingStep::recycle_gradients() {
@@ -86,10 +81,19 @@ void TrainingStep::recycle_gradients() {
   recycled_ = true;
 }
 
-void TrainingStep::rehearse_visits() {
-  const auto nothing = [](const StoreRange&, const Tensor&) {};
-  strategy_->visit_parameters(nothing);
-  if (case_.mode >= Mode::forward_backward && !recycled_) strategy_->visit_gradients(nothing);
+ParallelStrategy::Visit TrainingStep::adding_to(Snapshot* to) {
+  return [this, to](const StoreRange& range, const Tensor& values) {
+    if (to == nullptr) return;
+    for_each_view(model_.store().entries(), range, values,
+                  [&](const ParameterView& view, const Tensor& x) {
+                    to->push_back({view.name, get_floats(device_, x), view.shape});
+                  });
+  };
+}
+
+void TrainingStep::rehearse_snapshots() {
+  take_parameters(nullptr);
+  if (case_.mode >= Mode::forward_backward && !recycled_) take_gradients(nullptr);
 }
 
 void TrainingStep::launch() const {

@@ -14,6 +14,7 @@
 #include "experiments/training/training_case.h"
 #include "model/optimizer.h"
 #include "model/transformer.h"
+#include "model/weights_file.h"
 #include "parallel/optimizer_in_backward.h"
 #include "parallel/parallel_strategy.h"
 
@@ -62,9 +63,13 @@ class TrainingStep {
     return in_backward_ ? in_backward_->updates() : std::vector<OptimizerInBackward::Update>{};
   }
 
-  // After the first step: issues the collectives of the strategy's visits on a
-  // RehearsalCommunicator, which only records them.
-  void rehearse_visits();
+  // Collective, between steps: appends all parameters, or all summed gradients, to `to`, unless
+  // this rank keeps none (null). Blocking.
+  void take_parameters(Snapshot* to) { strategy_->visit_parameters(adding_to(to)); }
+  void take_gradients(Snapshot* to) { strategy_->visit_gradients(adding_to(to)); }
+  // After the first step: issues the collectives of the two on a RehearsalCommunicator, which only
+  // records them.
+  void rehearse_snapshots();
 
   void load(const Batch& batch);
   // Replaces the default optimizer, AdamW over the strategy's shard.
@@ -90,6 +95,7 @@ class TrainingStep {
 
  private:
   void add_phases();
+  [[nodiscard]] ParallelStrategy::Visit adding_to(Snapshot* to);
 
   Device& device_;
   TrainingCase case_;

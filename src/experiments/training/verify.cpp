@@ -8,7 +8,6 @@
 
 #include "core/fnv1a.h"
 #include "core/random.h"
-#include "experiments/training/training_comparison.h"
 #include "experiments/training/training_run.h"
 #include "harness/case_run.h"
 #include "harness/early_end.h"
@@ -46,7 +45,7 @@ class Trainer {
     restart(batch);
     step_.strategy().prepare_visits();
     (void)runner_.rehearse();
-    step_.rehearse_visits();
+    step_.rehearse_snapshots();
   }
 
   [[nodiscard]] ParallelStrategy& strategy() { return step_.strategy(); }
@@ -73,7 +72,7 @@ class Trainer {
   [[nodiscard]] Snapshot gradients() {
     step_.launch();
     Snapshot tensors;
-    strategy().visit_gradients(adding_to(tensors));
+    step_.take_gradients(&tensors);
     return tensors;
   }
 
@@ -84,25 +83,14 @@ class Trainer {
     for (int k = 0; k < steps_; ++k) {
       stop_if_asked();
       (void)runner_.run();
-      if (k == 0 && first_gradients != nullptr) {
-        strategy().visit_gradients(adding_to(*first_gradients));
-      }
+      if (k == 0 && first_gradients != nullptr) step_.take_gradients(first_gradients);
     }
     Snapshot tensors;
-    strategy().visit_parameters(adding_to(tensors));
+    step_.take_parameters(&tensors);
     return tensors;
   }
 
  private:
-  [[nodiscard]] ParallelStrategy::Visit adding_to(Snapshot& tensors) {
-    return [&, this](const StoreRange& range, const Tensor& values) {
-      for_each_view(step_.model().store().entries(), range, values,
-                    [&](const ParameterView& view, const Tensor& x) {
-                      tensors.push_back({view.name, get_floats(device_, x)});
-                    });
-    };
-  }
-
   Device& device_;
   int steps_;
   TrainingStep step_;

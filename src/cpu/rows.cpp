@@ -1,32 +1,15 @@
-#include "cpu/convert.h"
+#include "cpu/rows.h"
 
 #include <type_traits>
 
 namespace paceline {
 
-namespace {
-
-template <class T>
-concept Half = std::is_same_v<T, bf16> || std::is_same_v<T, f16>;
-
-template <class To, class From>
-To converted(From x) {
-  if constexpr (Half<To>) {
-    return To(static_cast<float>(x));
-  } else if constexpr (Half<From>) {
-    return static_cast<To>(static_cast<float>(x));
-  } else {
-    return static_cast<To>(x);
-  }
-}
-
-}  // namespace
-
 template <class C>
 void load(C* to, const Tensor& from, std::int64_t first, std::int64_t n) {
   dispatch_floating(from.dtype, [&]<class T>() {
+    using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
     const T* x = static_cast<const T*>(from.data) + first;
-    for (std::int64_t i = 0; i < n; ++i) to[i] = converted<C>(x[i]);
+    for (std::int64_t i = 0; i < n; ++i) to[i] = static_cast<C>(static_cast<Wide>(x[i]));
   });
 }
 
@@ -34,7 +17,7 @@ template <class C>
 void store(const Tensor& to, std::int64_t first, const C* from, std::int64_t n) {
   dispatch_floating(to.dtype, [&]<class T>() {
     T* x = static_cast<T*>(to.data) + first;
-    for (std::int64_t i = 0; i < n; ++i) x[i] = converted<T>(from[i]);
+    for (std::int64_t i = 0; i < n; ++i) x[i] = static_cast<T>(from[i]);
   });
 }
 
