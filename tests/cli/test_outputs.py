@@ -49,28 +49,28 @@ def test_cases_of_two_experiments_are_not_mixed(paceline, tmp_path):
     assert len(summary(tmp_path / "m.h5")["case"]) == 1
 
 
-@pytest.mark.parametrize(
-    ("output", "option", "file"),
-    [("--output", "--load-weights", "w.h5"), ("--output", "--tokens", "t.h5"),
-     ("--output", "--config", "c.h5"), ("--dump", "--tokens", "t.h5"),
-     ("--dump", "--config", "c.h5")],
-)  # fmt: skip
-def test_a_file_to_read_is_not_replaced(paceline, tmp_path, output, option, file):
+def test_a_file_to_read_is_not_replaced(paceline, tmp_path):
     assert paceline(*TINY, "--output", "r.h5", "--dump", "w.h5").code == 0
     with h5py.File(tmp_path / "t.h5", "w") as tokens:
         tokens["tokens"] = [[1, 2, 3, 4, 5, 6, 7, 8]] * 2
         tokens["targets"] = tokens["tokens"][:]
     (tmp_path / "c.h5").write_text('size = "tiny"\n')
-    before = (tmp_path / file).read_bytes()
-    (tmp_path / "link.h5").symlink_to(file)
-    for name in (file, "link.h5"):
-        rest = () if output == "--output" else ("--output", "new.h5")
-        done = paceline(*TINY, option, file, output, name, *rest, "--force")
-        assert done.code == 2
-        assert (
-            done.message == f"paceline: {output}: is the same file as {option}; name another file"
-        )
-        assert (tmp_path / file).read_bytes() == before
+    link = tmp_path / "link.h5"
+    for output, option, file in (
+        ("--output", "--load-weights", "w.h5"), ("--output", "--tokens", "t.h5"),
+        ("--output", "--config", "c.h5"), ("--dump", "--tokens", "t.h5"),
+        ("--dump", "--config", "c.h5"),
+    ):  # fmt: skip
+        before = (tmp_path / file).read_bytes()
+        link.unlink(missing_ok=True)
+        link.symlink_to(file)
+        for name in (file, "link.h5"):
+            rest = () if output == "--output" else ("--output", "new.h5")
+            done = paceline(*TINY, option, file, output, name, *rest, "--force")
+            assert done.code == 2
+            says = f"paceline: {output}: is the same file as {option}; name another file"
+            assert done.message == says
+            assert (tmp_path / file).read_bytes() == before
 
 
 def test_weights_may_be_dumped_to_where_they_came_from(paceline):
