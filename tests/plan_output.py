@@ -12,6 +12,7 @@ from analysis.__main__ import main
 from analysis.rates import Program, fit, read
 from conftest import PROGRAM, Run
 
+
 @cache
 def program() -> Program:
     """Remembers its answers: every plan is asked for once."""

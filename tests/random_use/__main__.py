@@ -16,37 +16,10 @@ import concurrent.futures
 import os
 import sys
 from collections import Counter
+from functools import partial
 
 from conftest import gpu_count
-from random_use.judge import MAX_RANKS, Outcome, run_seed, shown
-from random_use.lines import EXPERIMENTS
-
-
-def print_counts(counts: Counter[tuple[str, str]]) -> None:
-    codes = sorted({code for _, code in counts} - {"failed"})
-    print(f"{'':12}" + "".join(f"{'code ' + c:>8}" for c in codes) + f"{'failed':>8}")
-    for experiment in EXPERIMENTS:
-        print(
-            f"{experiment:12}" + "".join(f"{counts[experiment, c]:8}" for c in [*codes, "failed"])
-        )
-
-
-def run_seeds(options: argparse.Namespace) -> int:
-    counts: Counter[tuple[str, str]] = Counter()
-    seeds = range(options.first, options.first + options.launches)
-
-    def one(seed: int) -> Outcome:
-        return run_seed(seed, options.device, options.max_ranks, options.environments)
-
-    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        for seed, outcome in zip(seeds, pool.map(one, seeds), strict=True):
-            counts[
-                outcome.use.experiment, "failed" if outcome.complaint else str(outcome.code)
-            ] += 1
-            if outcome.complaint:
-                print(f"{seed}: {outcome.complaint}\n    {shown(outcome.use)}", flush=True)
-    print_counts(counts)
-    return int(any(code == "failed" for _, code in counts))
+from random_use.judge import MAX_RANKS, run_seed, shown
 
 
 def main() -> int:
@@ -56,15 +29,23 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument(
-        "--max-ranks", type=int, help="default: 6; with --device cuda at most the number of GPUs"
-    )
-    parser.add_argument(
         "--environments", action="store_true", help="mix in environments (environments.py)"
     )
     options = parser.parse_args()
-    if options.max_ranks is None:
-        options.max_ranks = MAX_RANKS if options.device == "cpu" else min(MAX_RANKS, gpu_count())
-    return run_seeds(options)
+    ranks = MAX_RANKS if options.device == "cpu" else min(MAX_RANKS, gpu_count())
+    one = partial(
+        run_seed, device=options.device, max_ranks=ranks, environments=options.environments
+    )
+    counts: Counter[str] = Counter()
+    seeds = range(options.first, options.first + options.launches)
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        for seed, outcome in zip(seeds, pool.map(one, seeds), strict=True):
+            end = "failed" if outcome.complaint else f"code {outcome.code}"
+            counts[f"{outcome.use.experiment}: {end}"] += 1
+            if outcome.complaint:
+                print(f"{seed}: {outcome.complaint}\n    {shown(outcome.use)}", flush=True)
+    print(*(f"{count:6} {end}" for end, count in sorted(counts.items())), sep="\n")
+    return int(any(end.endswith("failed") for end in counts))
 
 
 if __name__ == "__main__":

@@ -301,12 +301,18 @@ def test_shards_are_of_one_file(paceline, tmp_path):
         assert ("--load-weights: ranks read different values" in done.err) == (code == 2)
 
 
+LIMITS = (9.6, 11.6, 12.4, 40)
+MORE_LIMITS = (*LIMITS, 10.4, 11.2, 12, 12.8, 13.6, 16)
+
+
 @pytest.mark.parametrize(
-    "limits",
-    [(9.6, 11.6, 12.4, 40),
-     pytest.param((10.4, 11.2, 12, 12.8, 13.6, 16), marks=pytest.mark.long)],
-)  # fmt: skip
-@pytest.mark.parametrize("visits", [("--dump", "dump.h5"), ("--verify", 1)])
+    ("visits", "limits"),
+    [
+        (("--dump", "dump.h5"), LIMITS),
+        pytest.param(("--dump", "dump.h5"), MORE_LIMITS, marks=pytest.mark.long),
+        pytest.param(("--verify", 1), MORE_LIMITS, marks=pytest.mark.long),
+    ],
+)
 def test_what_is_gathered_to_be_seen_is_counted_before_the_first_step(
     paceline, tmp_path, visits, limits
 ):
