@@ -36,14 +36,9 @@ def run(*arguments, cwd=ROOT):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("verb", "name", "backend"),
-    [("figures", "f.png", "module://matplotlib_inline.backend_inline"),
-     ("report", "r.html", "nonsense")],
-)  # fmt: skip
-def test_figures_need_no_backend(good, tmp_path, monkeypatch, verb, name, backend):
-    monkeypatch.setenv("MPLBACKEND", backend)
-    done = run(verb, good, "--output", tmp_path / name)
+def test_figures_need_no_backend(good, tmp_path, monkeypatch):
+    monkeypatch.setenv("MPLBACKEND", "module://matplotlib_inline.backend_inline")
+    done = run("figures", good, "--output", tmp_path / "f.png")
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -54,7 +49,7 @@ def test_it_runs_as_a_module_and_prints_the_written_path(good, tmp_path):
     assert "100.0 [100.0, 100.0]" in (tmp_path / "new" / "table.md").read_text("utf-8")
 
 
-@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGTERM])
 def test_a_stop_leaves_no_temporary_file(tmp_path, number):
     """While it decompresses."""
     packed = ROOT / "results" / "reference" / "ddp-profile-h200.h5.xz"
@@ -116,10 +111,10 @@ FULL = "analysis: standard output cannot be written: No space left on device\n"
 @pytest.mark.parametrize(
     ("line", "code", "says"),
     [
-        ("$analysis tables $good >/dev/full", 6, FULL), ("$analysis tables $good >&-", 0, ""),
-        ("$analysis tables $good >&- 2>&-", 0, ""), ("$analysis --help >/dev/full", 6, FULL),
+        ("$analysis tables $good >/dev/full", 6, FULL),
+        ("$analysis tables $good >&- 2>&-", 0, ""),
         ("$analysis tables --help | true; exit ${PIPESTATUS[0]}", 0, ""),
-        ("PYTHONUNBUFFERED=1 $analysis tables --help >/dev/full", 6, FULL),
+        ("PYTHONUNBUFFERED=1 $analysis --help >/dev/full", 6, FULL),
         ("$analysis tables none.h5 --output t.md 2>/dev/full", 2, ""),
     ],
 )  # fmt: skip
@@ -136,11 +131,13 @@ def test_a_path_that_the_terminal_cannot_show(good, tmp_path):
     assert (tmp_path / "out").read_text("utf-8") == f"{tmp_path}/\\xfc.md\n"
 
 
-def test_help_lists_all_verbs():
-    done = run("--help")
-    assert done.returncode == 0
+def test_help_lists_all_verbs(capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(["--help"])
+    assert stopped.value.code in (None, 0)
+    out = capsys.readouterr().out
     verbs = ("tables", "figures", "report", "snapshot", "trace", "peers", "rates", "check-plan")
-    assert all(verb in done.stdout for verb in verbs)
+    assert all(verb in out for verb in verbs)
 
 
 @pytest.mark.parametrize(
@@ -225,29 +222,22 @@ def test_what_is_no_result_file_is_named_among_good_ones(
 
 
 @pytest.mark.parametrize("extension", ["h5", "h5.xz", "jsonl"])
-def test_a_pipe_or_device_is_no_result_file(tmp_path, refused, extension):
-    device, pipe = (tmp_path / f"{name}.{extension}" for name in ("device", "pipe"))
+def test_what_no_program_can_read(good, tmp_path, refused, extension):
+    device, pipe, loop = (tmp_path / f"{name}.{extension}" for name in ("device", "pipe", "loop"))
     device.symlink_to("/dev/null")
     os.mkfifo(pipe)
-    for path in (device, pipe):
-        assert refused("tables", path, "--output", "t.md") == f"{path}: is not a file"
-
-
-@pytest.mark.parametrize("extension", ["h5", "h5.xz", "jsonl"])
-def test_a_link_to_itself(tmp_path, refused, extension):
-    path = tmp_path / f"a.{extension}"
-    path.symlink_to(path)
-    said = refused("tables", path, path, "--output", "t.md")
-    assert said == f"{path}: cannot be read: too many levels of symbolic links"
-
-
-@pytest.mark.parametrize("extension", ["h5", "h5.xz", "jsonl"])
-def test_a_name_that_is_too_long(good, tmp_path, refused, extension):
-    path = tmp_path / f"{'a' * 300}.{extension}"
-    said = refused("tables", path, "--output", "t.md")
-    assert said == f"{path}: cannot be read: file name too long"
-    said = refused("tables", good, "--output", path.with_suffix(".md"))
-    assert said == f"{path.with_suffix('.md')}: cannot be written: File name too long"
+    loop.symlink_to(loop)
+    long = tmp_path / f"{'a' * 300}.{extension}"
+    for path, says in (
+        (device, "is not a file"), (pipe, "is not a file"),
+        (loop, "cannot be read: too many levels of symbolic links"),
+        (long, "cannot be read: file name too long"),
+    ):  # fmt: skip
+        again = [path] * (path == loop)
+        assert refused("tables", path, *again, "--output", "t.md") == f"{path}: {says}"
+    long = long.with_suffix(".md")
+    said = refused("tables", good, "--output", long)
+    assert said == f"{long}: cannot be written: File name too long"
 
 
 @pytest.mark.parametrize(
