@@ -52,8 +52,8 @@ EXPECTED = {name: drawn for drawn, names in FILES_WITH for name in names.split()
 
 
 def smallest(path):
-    """Whether no smaller file has the same figures. test_figures_are_legible draws those of profiles,
-    whose files are large."""
+    """Whether no smaller file has the same figures. Those of profiles, whose files are large, are
+    drawn by test_figures_are_legible."""
     drawn = EXPECTED.get(stem(path))
     alike = [other for other in FILES if EXPECTED.get(stem(other)) == drawn]
     profiled = drawn is not None and drawn >= PROFILED
