@@ -177,23 +177,6 @@ TEST_F(Matmul, a_single_row_may_have_any_stride) {
   check(c, a, Matrix(b));
 }
 
-TEST_F(Matmul, the_gradients_of_a_product_by_finite_differences) {
-  const Array a = random({5, 7}, Dtype::f64);
-  const Array b = random({3, 7}, Dtype::f64);
-  const Array dc = random({5, 3}, Dtype::f64);
-  const Array c = poisoned({5, 3}, Dtype::f64);
-  const auto loss = [&] {
-    ops->matmul(Matrix(c), Matrix(a), Matrix(b).transpose());
-    return dot(c, dc);
-  };
-  const Array da = poisoned({5, 7}, Dtype::f64);
-  const Array db = poisoned({3, 7}, Dtype::f64);
-  ops->matmul(Matrix(da), Matrix(dc), Matrix(b));
-  ops->matmul(Matrix(db), Matrix(dc).transpose(), Matrix(a));
-  expect_gradient(a, da, loss);
-  expect_gradient(b, db, loss);
-}
-
 TEST_F(Matmul, half_types_use_a_workspace_that_the_ledger_sees) {
   const Array a = random({64, 64}, Dtype::bf16);
   const Array c = poisoned({64, 64}, Dtype::bf16);
