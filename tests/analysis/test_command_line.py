@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 from xml.etree import ElementTree
 
 import h5py
@@ -17,9 +16,9 @@ import pytest
 from analysis import __main__ as command_line
 from analysis import temporary_files
 from analysis.__main__ import main
+from conftest import ROOT, analyse, run_line
 from synthetic import case
 
-ROOT = Path(__file__).parents[2]
 STEP = {"step": [[0.1] * 6]}
 
 
@@ -28,24 +27,16 @@ def good(make_file):
     return make_file([case({"size": "small"}, STEP)])
 
 
-def run(*arguments, cwd=ROOT):
-    return subprocess.run(
-        [sys.executable, "-m", "analysis", *map(str, arguments)],
-        cwd=cwd, capture_output=True, text=True, check=False,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-    )  # fmt: skip
-
-
 def test_figures_need_no_backend(good, tmp_path, monkeypatch):
     monkeypatch.setenv("MPLBACKEND", "module://matplotlib_inline.backend_inline")
-    done = run("figures", good, "--output", tmp_path / "f.png")
-    assert (done.returncode, done.stderr) == (0, "")
+    done = analyse("figures", good, "--output", tmp_path / "f.png")
+    assert (done.code, done.err) == (0, "")
 
 
 def test_it_runs_as_a_module_and_prints_the_written_path(good, tmp_path):
-    done = run("tables", good, "--output", tmp_path / "new" / "table.md")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == f"{tmp_path}/new/table.md\n"
+    done = analyse("tables", good, "--output", tmp_path / "new" / "table.md")
+    assert (done.code, done.err) == (0, "")
+    assert done.out == f"{tmp_path}/new/table.md\n"
     assert "100.0 [100.0, 100.0]" in (tmp_path / "new" / "table.md").read_text("utf-8")
 
 
@@ -82,8 +73,8 @@ def test_a_stopped_reader_leaves_the_files_of_its_parent(monkeypatch, tmp_path):
 
 def test_characters_that_the_font_lacks_and_control_characters(make_file, tmp_path):
     rows = [case({"size": size}, STEP, STEP) for size in ("\u6a21\u578b", "\U0001f600", "a\a")]
-    done = run("figures", make_file(rows), "--output", tmp_path / "drawn")
-    assert (done.returncode, done.stderr) == (0, "")
+    done = analyse("figures", make_file(rows), "--output", tmp_path / "drawn")
+    assert (done.code, done.err) == (0, "")
     root = ElementTree.parse(tmp_path / "drawn" / "steps.svg").getroot()
     words = {one.text for one in root.iter("{http://www.w3.org/2000/svg}text")}
     assert {"\u6a21\u578b", "\U0001f600", r"a\x07"} <= words
@@ -98,11 +89,10 @@ def test_a_file_whose_name_is_not_utf_8(good, tmp_path, refused):
 
 def in_shell(line, **variables):
     """Exit code and stderr of a command line; $analysis is the program."""
-    done = subprocess.run(
-        ["bash", "-c", line], cwd=ROOT, capture_output=True, text=True, check=False,
-        env=os.environ | {"analysis": f"{sys.executable} -m analysis"} | variables,
-    )  # fmt: skip
-    return done.returncode, done.stderr
+    done = run_line(
+        ROOT, ["bash", "-c", line], analysis=f"{sys.executable} -m analysis", **variables
+    )
+    return done.code, done.err
 
 
 FULL = "analysis: standard output cannot be written: No space left on device\n"

@@ -1,6 +1,5 @@
 """Sound result files that HDF5 does not just read: each gets its own sentence, or is read."""
 
-import os
 import re
 import subprocess
 import sys
@@ -9,7 +8,7 @@ import h5py
 import numpy as np
 import pytest
 
-from conftest import ROOT
+from conftest import analyse
 from result_files import KILLED, WITHOUT_LOCKS
 from synthetic import case
 
@@ -23,34 +22,30 @@ def path(make_file):
 
 def tables(path, env=None):
     """In a process of its own: HDF5 reads its variables when it is loaded."""
-    return subprocess.run(
-        [sys.executable, "-m", "analysis", "tables", path, "--output", path.with_suffix(".md")],
-        cwd=ROOT, env=os.environ | (env or {}), capture_output=True, text=True, timeout=60,
-        check=False,
-    )  # fmt: skip
+    return analyse("tables", path, "--output", path.with_suffix(".md"), **(env or {}))
 
 
 def test_a_file_that_is_open_for_writing(path):
     with h5py.File(path, "a"):
         refused = tables(path)
-        assert (refused.returncode, refused.stderr) == (
+        assert (refused.code, refused.err) == (
             2,
             f"analysis: {path}: cannot be read: it is open for writing in another program; wait "
             "until that has closed it\n",
         )
         done = tables(path, WITHOUT_LOCKS)
-        assert (done.returncode, done.stderr) == (0, "")
+        assert (done.code, done.err) == (0, "")
 
 
 def test_a_file_system_without_locks(path, without_locks):
     done = tables(path, without_locks)
-    assert done.returncode == 0
+    assert done.code == 0
     warning = f"analysis: warning: {path} is read without a lock, which its file system lacks: "
-    assert done.stderr.count(warning) == done.stderr.count("\n") <= 1
-    assert tables(path, without_locks | WITHOUT_LOCKS).stderr == ""
+    assert done.err.count(warning) == done.err.count("\n") <= 1
+    assert tables(path, without_locks | WITHOUT_LOCKS).err == ""
     refused = tables(path, without_locks | {"HDF5_USE_FILE_LOCKING": "TRUE"})
-    assert refused.returncode == 2
-    assert refused.stderr == (
+    assert refused.code == 2
+    assert refused.err == (
         f"analysis: {path}: cannot be read: its file system has no locks; set "
         "HDF5_USE_FILE_LOCKING=FALSE\n"
     )
@@ -64,10 +59,10 @@ def test_a_file_whose_writer_was_killed(path, tmp_path):
             old.copy(name, new)
     subprocess.run([sys.executable, "-c", KILLED, latest], check=True)
     refused = tables(latest)
-    assert refused.returncode == 2
-    assert "a program is writing it, or ended without closing it" in refused.stderr
+    assert refused.code == 2
+    assert "a program is writing it, or ended without closing it" in refused.err
     subprocess.run(["h5clear", "-s", latest], check=True)
-    assert tables(latest).returncode == 0
+    assert tables(latest).code == 0
 
 
 def test_a_filter_that_is_not_installed(path):
@@ -81,9 +76,9 @@ def test_a_filter_that_is_not_installed(path):
         column = h5py.h5d.create(summary.id, b"step_median_s", h5py.h5t.NATIVE_DOUBLE, space, made)
         column.write_direct_chunk((0,), np.ones(1).tobytes())
     refused = tables(path)
-    assert refused.returncode == 2
+    assert refused.code == 2
     assert re.fullmatch(
         rf"analysis: {path}: cannot be read: a dataset is compressed with a filter that h5py lacks "
         r"here; h5repack[^\n]+\n",
-        refused.stderr,
+        refused.err,
     )

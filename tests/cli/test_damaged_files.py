@@ -1,14 +1,13 @@
 """Damaged result files: exit code 2, one line that names the file, and the file is unchanged."""
 
 import shutil
-import subprocess
 from pathlib import Path
 
 import h5py
 import numpy as np
 import pytest
 
-from conftest import command
+from conftest import made
 from result_files import split_into_case_files
 
 ONCE = ("--device", "cpu", "--warmup", 0, "--steps", 1, "--quiet")
@@ -23,10 +22,7 @@ def replace(file, name, value):
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     """A result file of two cases."""
-    path = tmp_path_factory.mktemp("whole") / "whole.h5"
-    line = command(0, *TINY, "--context", "8,16", "--output", path)
-    subprocess.run(line, capture_output=True, timeout=60, check=True)
-    return path
+    return made(tmp_path_factory.mktemp("whole") / "whole.h5", *TINY, "--context", "8,16")
 
 
 def replace_with_text(file, name):

@@ -9,7 +9,7 @@ import subprocess
 import h5py
 import pytest
 
-from conftest import BUILD, PROGRAM, command
+from conftest import BUILD, PROGRAM, command, run_line
 from result_files import split_into_case_files, summary
 
 TINY = (
@@ -93,11 +93,9 @@ def test_a_working_folder_that_is_gone(tmp_path):
     gone = tmp_path / "gone"
     gone.mkdir()
     line = f"rmdir ../gone && exec {' '.join(command(0, *TINY))} --output {tmp_path}/out.h5"
-    done = subprocess.run(
-        ["bash", "-c", line], cwd=gone, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 3
-    assert "the working folder no longer exists; cd to one that does" in done.stderr
+    done = run_line(gone, ["bash", "-c", line])
+    assert done.code == 3
+    assert "the working folder no longer exists; cd to one that does" in done.err
 
 
 def test_an_output_whose_name_is_not_utf_8(tmp_path):
@@ -167,11 +165,7 @@ def test_a_dry_run_predicts_the_peak_that_the_record_has(paceline, tmp_path):
 def test_a_table_that_no_stream_takes_is_an_error(tmp_path, closed):
     """Otherwise a pipe that MPI opens takes the place of standard output, and the table."""
     line = command(0, "ddp", *TINY[1:], "--output", "out.h5")
-    done = subprocess.run(
-        ["sh", "-c", f'exec "$@" {closed}', "sh", *line],
-        cwd=tmp_path, capture_output=True, timeout=60, check=False,
-    )  # fmt: skip
-    assert done.returncode == 6
+    assert run_line(tmp_path, ["sh", "-c", f'exec "$@" {closed}', "sh", *line]).code == 6
     assert len(summary(tmp_path / "out.h5")["case"]) == 1
 
 
@@ -179,14 +173,11 @@ def test_a_table_that_no_stream_takes_is_an_error(tmp_path, closed):
 def test_what_a_library_prints_is_not_in_our_output(tmp_path, ranks):
     """As NCCL does, with NCCL_DEBUG."""
     line = command(ranks, "collectives", "--bytes", "1KB,2KB", "--json", "--device", "cpu")
-    done = subprocess.run(
-        [word.replace(str(PROGRAM), str(BUILD / "paceline_lying")) for word in line],
-        cwd=tmp_path, env=os.environ | {"PACELINE_LIE": "print library 0 1 1"},
-        capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert [json.loads(row)["bytes"] for row in done.stdout.splitlines()] == [1000, 2000]
-    assert done.stderr.count("a library's line\n") == max(1, ranks)
+    words = [word.replace(str(PROGRAM), str(BUILD / "paceline_lying")) for word in line]
+    done = run_line(tmp_path, words, PACELINE_LIE="print library 0 1 1")
+    assert done.code == 0, done.err
+    assert [json.loads(row)["bytes"] for row in done.out.splitlines()] == [1000, 2000]
+    assert done.err.count("a library's line\n") == max(1, ranks)
 
 
 def test_only_a_file_is_replaced(paceline, tmp_path):

@@ -4,7 +4,6 @@ errors."""
 import json
 import re
 import shutil
-import subprocess
 from pathlib import Path
 from statistics import median
 
@@ -13,7 +12,7 @@ import pytest
 
 from analysis import check_plan
 from analysis.result_file import decompressed
-from conftest import ROOT, command
+from conftest import ROOT, made
 from plan_output import analysis, check, plan, program, rates
 
 REFERENCE = ROOT / "results/reference"
@@ -33,11 +32,8 @@ LINKS = published("collectives-single-node")
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory) -> Path:
     """A step of a tiny model on the CPU."""
-    path = tmp_path_factory.mktemp("measured") / "m.h5"
     run = ("model", "--size", "tiny", "--context", 8, "--device", "cpu", "--threads", 1)
-    once = ("--warmup", 0, "--steps", 1, "--output", path)
-    subprocess.run(command(0, *run, *once), check=True, capture_output=True)
-    return path
+    return made(tmp_path_factory.mktemp("measured") / "m.h5", *run, "--warmup", 0, "--steps", 1)
 
 
 @pytest.fixture
