@@ -146,7 +146,8 @@ def test_forty_cases_are_in_two_columns_and_share_the_warmup_scale(make_file, tm
     axis = warmup.axis_for(results)
     assert axis.relative and axis.logarithmic
     assert axis.limits == pytest.approx((1 / 1.35, 0.5 / 0.034 * 1.35))
-    words = texts(draw(tmp_path / "out.svg", path)[0])
+    ((_, drawn),) = figures.of(results, {"steps"})
+    words = texts(figures.save(drawn, [tmp_path / "out.svg"])[0])
     totals = [word for word in words if word.endswith(" ms")]
     assert len(totals) == 40
 

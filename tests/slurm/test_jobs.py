@@ -136,7 +136,8 @@ def test_a_dead_node_loses_no_case(jobs: Jobs):
 
 
 @pytest.mark.parametrize(
-    "experiment", ["ddp", "collectives", pytest.param("zero", marks=pytest.mark.long)]
+    "experiment",
+    ["ddp", *(pytest.param(one, marks=pytest.mark.long) for one in ("collectives", "zero"))],
 )
 def test_two_ranks_on_each_of_two_nodes(jobs: Jobs, experiment: str):
     options = {
