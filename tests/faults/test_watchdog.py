@@ -8,16 +8,7 @@ import time
 
 import pytest
 
-from conftest import (
-    HOST,
-    PATIENCE,
-    PROGRAM,
-    ended,
-    needs_gpu_per_rank,
-    run_line,
-    start,
-    wait_until,
-)
+from conftest import HOST, PATIENCE, PROGRAM, ended, needs_gpu_per_rank, run_line, start, wait_until
 from processes import is_alive, processor_seconds, ranks_of
 from result_files import step_times, summary
 

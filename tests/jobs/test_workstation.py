@@ -127,11 +127,7 @@ def test_folders_with_odd_names(tmp_path: Path):
 
 def test_ctrl_c_keeps_finished_cases(tmp_path: Path):
     """Sends SIGINT to the whole process group, as a terminal does."""
-    site = {
-        "PACELINE": str(PROGRAM),
-        "CUDA_VISIBLE_DEVICES": "",
-        "PACELINE_OPTIONS": "--verify=50",
-    }
+    site = {"PACELINE": str(PROGRAM), "CUDA_VISIBLE_DEVICES": "", "PACELINE_OPTIONS": "--verify=50"}
     log = tmp_path / "results/tiny/ddp.log"
     with subprocess.Popen(
         [JOBS / "workstation.sh", "--tiny", "ddp", "zero"], cwd=tmp_path, env=os.environ | site,
