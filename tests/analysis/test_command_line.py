@@ -1,5 +1,6 @@
 """`python3 -m analysis`: files written, messages and exit codes."""
 
+import contextlib
 import lzma
 import os
 import re
@@ -40,8 +41,7 @@ def test_it_runs_as_a_module_and_prints_the_written_path(good, tmp_path):
     assert "100.0 [100.0, 100.0]" in (tmp_path / "new" / "table.md").read_text("utf-8")
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM])
-def test_a_stop_leaves_no_temporary_file(tmp_path, number):
+def test_a_stop_leaves_no_temporary_file(tmp_path):
     """While it decompresses."""
     packed = ROOT / "results" / "reference" / "ddp-profile-h200.h5.xz"
     arguments = [sys.executable, "-m", "analysis", "report", packed, "--output", "r.html"]
@@ -53,8 +53,8 @@ def test_a_stop_leaves_no_temporary_file(tmp_path, number):
         while not any(folder.iterdir()):
             assert process.poll() is None
             time.sleep(0.01)
-        process.send_signal(number)
-        assert process.wait() == -number
+        process.terminate()
+        assert process.wait() == -signal.SIGTERM
     assert not any(folder.iterdir())
 
 
@@ -230,6 +230,18 @@ def test_what_no_program_can_read(good, tmp_path, refused, extension):
     assert said == f"{long}: cannot be written: File name too long"
 
 
+@contextlib.contextmanager
+def files_of_at_most(size):
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
+    try:
+        with pytest.raises(SystemExit) as stopped:
+            yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert stopped.value.code == 6
+
+
 @pytest.mark.parametrize(
     ("verb", "name"),
     [
@@ -245,14 +257,8 @@ def test_a_disk_that_fills_up_leaves_the_earlier_file(
     output = tmp_path / "out" / name
     output.parent.mkdir()
     output.write_text("earlier")
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (60, limits[1]))
-    try:
-        with pytest.raises(SystemExit) as stopped:
-            main([verb, str(good), "--output", str(output)])
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert stopped.value.code == 6
+    with files_of_at_most(60):
+        main([verb, str(good), "--output", str(output)])
     assert output.read_text() == "earlier"
     assert [path for path in output.parent.rglob("*") if path.is_file()] == [output]
     (line,) = capsys.readouterr().err.splitlines()
@@ -344,14 +350,8 @@ def test_a_full_folder_for_temporary_files(good, tmp_path, capsys, monkeypatch):
     folder = tmp_path / "tmp"
     folder.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(folder))
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (5000, limits[1]))
-    try:
-        with pytest.raises(SystemExit) as stopped:
-            main(["tables", str(packed), "--output", str(tmp_path / "t.md")])
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert stopped.value.code == 6
+    with files_of_at_most(5000):
+        main(["tables", str(packed), "--output", str(tmp_path / "t.md")])
     said = capsys.readouterr().err
     assert re.fullmatch(
         rf"analysis: {folder}/paceline-\w+\.h5: cannot be written: File too .*\n", said
