@@ -59,6 +59,16 @@ def own_cache(tmp_path_factory):
     os.environ["PACELINE_CACHE"] = str(tmp_path_factory.mktemp("cache"))
 
 
+def seeds(first: int, few: int, many: int) -> list | range:
+    """Seeds of a random test: a few in make test, the others in make test-long. SEEDS=first:count
+    in the environment gives other ones (NOTES.md)."""
+    if given := os.environ.get("SEEDS"):
+        first, count = map(int, given.split(":"))
+        return range(first, first + count)
+    marks = {True: [], False: [pytest.mark.long]}
+    return [pytest.param(first + i, marks=marks[i < few]) for i in range(many)]
+
+
 @dataclass
 class Run:
     code: int
