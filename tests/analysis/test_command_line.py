@@ -73,9 +73,9 @@ def test_a_stopped_reader_leaves_the_files_of_its_parent(monkeypatch, tmp_path):
 
 def test_characters_that_the_font_lacks_and_control_characters(make_file, tmp_path):
     rows = [case({"size": size}, STEP, STEP) for size in ("\u6a21\u578b", "\U0001f600", "a\a")]
-    done = analyse("figures", make_file(rows), "--output", tmp_path / "drawn")
+    done = analyse("figures", make_file(rows), "--output", tmp_path / "drawn.svg")
     assert (done.code, done.err) == (0, "")
-    root = ElementTree.parse(tmp_path / "drawn" / "steps.svg").getroot()
+    root = ElementTree.parse(tmp_path / "drawn.svg").getroot()
     words = {one.text for one in root.iter("{http://www.w3.org/2000/svg}text")}
     assert {"\u6a21\u578b", "\U0001f600", r"a\x07"} <= words
 

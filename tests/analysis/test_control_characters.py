@@ -57,8 +57,8 @@ def test_latex(odd, tmp_path):
 
 
 def test_figures(odd, tmp_path):
-    main(["figures", str(odd), "--output", str(tmp_path / "drawn")])
-    for path in (tmp_path / "drawn").glob("*.svg"):
+    main(["figures", str(odd), "--output", str(tmp_path / "drawn.svg")])
+    for path in tmp_path.glob("drawn*.svg"):
         nodes = ElementTree.parse(path).iter("{http://www.w3.org/2000/svg}text")
         words = ["".join(node.itertext()) for node in nodes]
         assert all(map(str.isprintable, words))
@@ -88,7 +88,7 @@ def test_dollars_are_no_formula(make_file, tmp_path):
     path = make_file(cases, f"{DOLLARS[0]}.h5", command=DOLLARS[2], software_version=DOLLARS[1])
     with h5py.File(path, "r+") as file:
         file["ranks/device"][...] = DOLLARS[1]
-    main(["figures", str(path), "--output", str(tmp_path / "drawn")])
-    nodes = ElementTree.parse(tmp_path / "drawn/steps.svg").iter("{http://www.w3.org/2000/svg}text")
+    main(["figures", str(path), "--output", str(tmp_path / "drawn.svg")])
+    nodes = ElementTree.parse(tmp_path / "drawn.svg").iter("{http://www.w3.org/2000/svg}text")
     words = "\n".join("".join(node.itertext()) for node in nodes)
     assert [one for one in DOLLARS if one not in words] == []

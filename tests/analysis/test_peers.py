@@ -24,7 +24,7 @@ PUBLISHED = sorted((ROOT / "results/reference").glob("model-compile-peers-*"))
 # A fake program: prints its rows of the given execution and order and appends its command line to
 # calls.json. A case is four calls of paceline, one of the peer, and four of paceline that are 10%
 # slower.
-PROGRAM = """#!{python}
+PROGRAM = """#!{python} -IS
 import json, os, pathlib, sys
 if "--version" in sys.argv:
     print("paceline abc")

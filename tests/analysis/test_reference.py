@@ -134,10 +134,11 @@ def test_every_figure_is_drawn(path):
 @pytest.mark.parametrize(
     ("name", "kinds"),
     [
-        ("attention-pytorch", ATTENTION | {"attention-speedup"}),
+        ("attention-pytorch", {"attention-speedup"}),
+        pytest.param("attention-pytorch", ATTENTION, marks=pytest.mark.long),
         pytest.param("collectives-single-node", {"collectives"}, marks=pytest.mark.long),
         ("collective-peers", {"collectives"}),
-        ("ddp-course", {"steps", "predicted-memory"}),
+        pytest.param("ddp-course", {"steps", "predicted-memory"}, marks=pytest.mark.long),
         ("model-memory-timeline", {"memory"}),
         ("model-precision", {"steps", "speedups", "memory-marks", "warmup"}),
         ("model-profile", PROFILED | {"speedups"}),
@@ -211,7 +212,10 @@ def test_attention_curves_are_medians_and_intervals():
     np.testing.assert_allclose(high, 1e6 * order["forward_ci_high_s"])
 
 
-@pytest.mark.parametrize("name", ["attention-flash-benchmark", "attention-pytorch"])
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param("attention-flash-benchmark", marks=pytest.mark.long), "attention-pytorch"],
+)
 def test_attention_memory_is_the_ledger_s_in_the_colours_of_the_times(name):
     path = reference(name)
     time, memory = (figure_of(path, f"attention-{one}").axes for one in ("time", "memory"))

@@ -97,6 +97,7 @@ def test_predicted_and_measured_memory_are_drawn():
     np.testing.assert_allclose(more.get_lines()[1].get_ydata(), beyond)
 
 
+@pytest.mark.long
 def test_the_peak_of_attention_is_drawn_without_the_workspace():
     path = reference("attention-flash-benchmark")
     both, more = figure_of(path, "predicted-memory").axes

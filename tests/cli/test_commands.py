@@ -10,7 +10,8 @@ import pytest
 from result_files import rows, split_into_case_files, summary
 
 CPU = ("--device", "cpu", "--threads", 1)
-TINY = ("model", "--size", "tiny", "--context", 8, *CPU, "--warmup", 1, "--steps", 6)
+TINY = ("model", "--size", "tiny", "--vocab", 64, "--context", 8, *CPU, "--warmup", 1)
+TINY += ("--steps", 6)
 
 
 def test_table_progress_path_and_columns(paceline, tmp_path):
@@ -292,7 +293,7 @@ def test_existing_output_is_refused_resumed_or_replaced(paceline, tmp_path):
 
 def test_resume_retries_oom_cases_and_prints_the_kept_rows(paceline, tmp_path):
     args = (*TINY, "--output", "out.h5", "--mode", "forward,train-step")
-    assert paceline(*args, "--memory-limit", "15MB").code == 0
+    assert paceline(*args, "--memory-limit", "1.5MB").code == 0
     assert summary(tmp_path / "out.h5")["status"] == ["ok", "oom"]
     again = paceline(*args, "--resume", "--json")
     assert summary(tmp_path / "out.h5")["status"] == ["ok", "ok"]
@@ -316,8 +317,9 @@ def test_updates_in_backward_give_the_weights_of_serial_updates(
     weights = {}
     for order in ("serial", "in-backward"):
         done = paceline(
-            *("model", "--size", "tiny", "--context", 16, "--precision", precision, *CPU),
+            *("model", "--size", "tiny", "--vocab", 64, "--context", 16, *CPU),
             *("--optimizer", order, "--timing", timing, "--warmup", 1, "--steps", 6),
+            *("--precision", precision),
             *("--dump", f"{order}.dump.h5", "--output", f"{order}.h5"),
         )
         assert done.code == 0, done.err
@@ -372,7 +374,7 @@ def test_updates_in_backward_reuse_gradient_memory(paceline, tmp_path):
 
 
 def test_no_dump_is_written_for_a_case_that_does_not_fit(paceline, tmp_path):
-    done = paceline(*TINY, "--memory-limit", "15MB", "--dump", "d.h5", "--output", "o.h5")
+    done = paceline(*TINY, "--memory-limit", "1.5MB", "--dump", "d.h5", "--output", "o.h5")
     assert done.code == 0, done.err
     assert summary(tmp_path / "o.h5")["status"] == ["oom"]
     assert not (tmp_path / "d.h5").exists()

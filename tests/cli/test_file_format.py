@@ -19,6 +19,7 @@ import file_format
 
 CPU = ("--device", "cpu", "--threads", 1, "--warmup", 1, "--quiet")
 TINY = ("--size", "tiny", "--context", 8, *CPU)
+SMALL = (*TINY, "--vocab", 64)
 BRIEF = ("--cache", "warm", "--steps", 1)
 
 
@@ -65,10 +66,10 @@ def test_the_python_lines_of_the_readme_run(tiny, monkeypatch):
 @pytest.mark.parametrize(
     ("ranks", "arguments"),
     [
-        (0, ("model", *TINY, "--steps", 1, "--memory-timeline", "--recompute", "none,block")),
-        (2, ("model", *TINY, "--steps", 1, "--optimizer", "in-backward")),
-        (2, ("ddp", *TINY, "--steps", 1, "--sync", "none,naive,bucketed", "--verify", 1)),
-        (2, ("zero", *TINY, "--steps", 1, "--shard", "broadcast,zero2,fsdp")),
+        (0, ("model", *SMALL, "--steps", 1, "--memory-timeline", "--recompute", "none,block")),
+        (2, ("model", *SMALL, "--steps", 1, "--optimizer", "in-backward")),
+        (2, ("ddp", *SMALL, "--steps", 1, "--sync", "none,naive,bucketed", "--verify", 1)),
+        (2, ("zero", *SMALL, "--steps", 1, "--shard", "broadcast,zero2,fsdp")),
         (0, ("attention", "--context", 16, "--attention", "naive,fused,flash", *CPU, *BRIEF)),
         (0, ("precision", "--device", "cpu", "--quiet")),
         (2, ("collectives", "--backend", "mpi", "--bytes", "1KB,2KB,4KB", "--fit", "--quiet")),
@@ -99,7 +100,7 @@ def test_attributes_and_datasets_that_do_not_apply_are_absent(tiny):
 
 
 def test_after_a_resume_each_case_names_its_own_run(paceline, tmp_path):
-    args = ("model", *TINY, "--steps", 1, "--output", "o.h5")
+    args = ("model", *SMALL, "--steps", 1, "--output", "o.h5")
     paceline(*args, "--mode", "forward", env={"OMP_PLACES": "cores"})
     done = paceline(*args, "--mode", "forward,inference", "--resume", ranks=2)
     assert done.code == 0, done.err

@@ -10,7 +10,8 @@ from conftest import ROOT, made, run_line
 from result_files import split_into_case_files
 
 PROGRAM = ROOT / "tests" / "fuzz" / "files.py"
-TINY = ("model", "--size", "tiny", "--device", "cpu", "--warmup", 0, "--steps", 1, "--quiet")
+ONCE = ("--device", "cpu", "--warmup", 0, "--steps", 1, "--quiet")
+TINY = ("model", "--size", "tiny", "--vocab", 64, *ONCE)
 
 
 @pytest.fixture(scope="module")

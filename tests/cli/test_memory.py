@@ -8,7 +8,7 @@ import pytest
 from result_files import columns_of
 
 CPU = ("--device", "cpu", "--threads", 1, "--warmup", 1, "--steps", 1)
-TINY = ("model", "--size", "tiny", "--context", 8, *CPU)
+TINY = ("model", "--size", "tiny", "--vocab", 64, "--context", 8, *CPU)
 KINDS = (
     "parameter", "gradient", "optimizer_state", "activation", "communication", "workspace",
 )  # fmt: skip

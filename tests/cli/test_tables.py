@@ -9,7 +9,8 @@ from result_files import rows
 from terminals import on_a_terminal
 
 CPU = ("--device", "cpu", "--threads", 1, "--quiet", "--force", "--output", "out.h5")
-TINY = ("model", "--size", "tiny", "--context", "8,16", *CPU, "--warmup", 0, "--steps", 6)
+TINY = ("model", "--size", "tiny", "--vocab", 64, "--context", "8,16", *CPU, "--warmup", 0)
+TINY += ("--steps", 6)
 SWEEPS = [
     (0, TINY),
     (0, (*TINY, "--mode", "forward,train-step", "--recompute", "none,swiglu,block")),

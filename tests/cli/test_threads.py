@@ -12,7 +12,8 @@ from conftest import PROGRAM, command, run_line, shared_library
 from result_files import columns_of, summary
 
 CPU = ("--device", "cpu", "--quiet", "--output", "out.h5")
-MODEL = ("model", "--size", "tiny", "--context", 16, "--warmup", 0, "--steps", 2, *CPU)
+MODEL = ("model", "--size", "tiny", "--vocab", 64, "--context", 16, "--warmup", 0, "--steps", 2)
+MODEL += CPU
 OPENBLAS = "OPENBLAS_CORETYPE"
 
 

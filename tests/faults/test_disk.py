@@ -14,7 +14,8 @@ from conftest import command, ended, run_line, wait_for_cases
 from result_files import step_times, summary
 
 CONTEXTS = list(range(8, 14))
-ONCE = ("model", "--size", "tiny", "--device", "cpu", "--threads", 1, "--warmup", 1)
+CPU = ("--device", "cpu", "--threads", 1)
+ONCE = ("model", "--size", "tiny", "--vocab", 64, *CPU, "--warmup", 1)
 SWEEP = (*ONCE, "--context", ",".join(map(str, CONTEXTS)), "--steps", 3, "--quiet")
 SLOW = (*SWEEP, "--min-time", 2)
 

@@ -18,7 +18,8 @@ from processes import rank_of, ranks_of
 from result_files import saved, step_times
 
 CONTEXTS = list(range(8, 16))
-SWEEP = ("model", "--size", "tiny", "--device", "cpu", "--threads", 1, "--warmup", 0, "--steps", 3)
+MODEL = ("model", "--size", "tiny", "--vocab", 64, "--device", "cpu", "--threads", 1)
+SWEEP = (*MODEL, "--warmup", 0, "--steps", 3)
 ARGS = (*SWEEP, "--context", ",".join(map(str, CONTEXTS)), "--output", "out.h5", "--json")
 VICTIMS = ("rank", "rank 0", "ranks", "mpirun", "all")
 
@@ -131,6 +132,6 @@ def wait_for(what: Callable[[], bool], run: subprocess.Popen) -> None:
         time.sleep(0.001)
 
 
-@pytest.mark.parametrize("seed", seeds(0, 3, 8))
+@pytest.mark.parametrize("seed", seeds(0, 2, 8))
 def test_a_killed_sweep_loses_nothing(tmp_path, seed):
     assert complaints(tmp_path, seed) == []

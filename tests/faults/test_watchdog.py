@@ -90,10 +90,10 @@ def in_long_case(launch, tmp_path):
 
 @pytest.fixture(params=["mpi", "nccl"])
 def in_long_collective(request, launch, tmp_path):
-    """in_long_collective(timeout): the long case is a series of all_reduces of 100 MB."""
+    """in_long_collective(timeout): the long case is a series of all_reduces of 50 MB."""
     ranks = RANKS if request.param == "mpi" else 2
     needs_gpu_per_rank(request.param, ranks)
-    sizes = ",".join([*(f"{n}KB" for n in FINISHED), "100MB"])
+    sizes = ",".join([*(f"{n}KB" for n in FINISHED), "50MB"])
     where = ("--backend", request.param, "--cadence", "back-to-back", "--bytes", sizes)
 
     def start_one(timeout):
@@ -161,9 +161,9 @@ def test_a_rank_stopped_in_a_collective_is_named_with_it(paceline, tmp_path, in_
     code, line, seconds = run.end()
     assert code == 5
     assert seconds >= TIMEOUT
-    at = "paceline: rank 0: bytes 100000000: "
+    at = "paceline: rank 0: bytes 50000000: "
     # A GPU may still finish the work that the stopped rank had enqueued.
-    waits = "((20 times )?all_reduce of 100 MB|the ranks' agreement|a barrier)"
+    waits = "((20 times )?all_reduce of 50.0 MB|the ranks' agreement|a barrier)"
     assert re.match(f"{at}{waits} did not finish in 3 s; ", line)
     assert f"; rank 1 on {HOST} did not arrive; " in line
     wait_until(run.nobody_is_left)
@@ -171,7 +171,7 @@ def test_a_rank_stopped_in_a_collective_is_named_with_it(paceline, tmp_path, in_
 
 
 def test_a_rank_that_a_collective_does_not_need_is_not_named(launch, tmp_path):
-    sizes = ",".join([*(f"{n}KB" for n in FINISHED), "100MB"])
+    sizes = ",".join([*(f"{n}KB" for n in FINISHED), "50MB"])
     where = ("--backend", "mpi", "--ranks", 2, "--cadence", "back-to-back", "--bytes", sizes)
     run = launch("collectives", *COMMON, *where, "--steps", 500, "--timeout", TIMEOUT)
     wait_until(lambda: len(list((tmp_path / "out.h5.cases").glob("*.h5"))) == len(FINISHED))

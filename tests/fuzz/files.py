@@ -43,7 +43,7 @@ PUBLISHED = (
     "plan-xl-h200.jsonl", "plan-check-ddp-course-h200.jsonl",
 )  # fmt: skip
 ONCE = ("--device", "cpu", "--warmup", "0", "--steps", "1", "--quiet")
-TINY = ("model", "--size", "tiny", *ONCE)
+TINY = ("model", "--size", "tiny", "--vocab", "64", *ONCE)
 # Internals of HDF5, C++ and Python, which no message may contain.
 JARGON = re.compile(
     r"H5[A-Z]|errno|unable to|internal error|bad_alloc|vector|basic_|\b0x[0-9a-f]|Traceback"
