@@ -13,8 +13,8 @@ from conftest import BUILD, PROGRAM, command, run_line
 from result_files import split_into_case_files, summary
 
 TINY = (
-    "model", "--size", "tiny", "--context", "8", "--batch-size", "2", "--threads", "1",
-    "--device", "cpu", "--warmup", "0", "--steps", "1", "--quiet",
+    "model", "--size", "tiny", "--vocab", 16, "--context", 8, "--batch-size", 2, "--threads", 1,
+    "--device", "cpu", "--warmup", 0, "--steps", 1, "--quiet",
 )  # fmt: skip
 SUMS = ("precision", "--study", "accumulation", "--arithmetic", "fp32", "--quiet")
 
@@ -115,7 +115,7 @@ def test_an_output_whose_name_is_not_utf_8(tmp_path):
 def test_resuming_with_an_input_file_that_has_changed_is_a_warning(paceline, tmp_path, option):
     """The finished case, which read the old file, is kept."""
     path = tmp_path / "input"
-    model = (*TINY, "--vocab", 16, "--output", "out.h5")
+    model = (*TINY, "--output", "out.h5")
     if option == "--tokens":
         path.write_bytes(bytes(2 * 200))
     else:

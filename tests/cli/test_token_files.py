@@ -141,7 +141,9 @@ def test_a_vocabulary_beyond_uint16(paceline, tmp_path):
     assert paceline(*line, "--token-dtype", "uint32").code == 0
 
 
-@pytest.mark.parametrize("position", [0, 16, 24, 39])
+@pytest.mark.parametrize(
+    "position", [0, *(pytest.param(one, marks=pytest.mark.long) for one in (16, 24)), 39]
+)
 def test_the_first_id_outside_the_vocabulary_is_named(paceline, tmp_path, position):
     """Of all ranks, each of which reads its own rows."""
     ids = IDS[:80].astype("<u2")

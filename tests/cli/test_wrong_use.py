@@ -1,15 +1,16 @@
 """Bad input: the documented exit code, and one line that names the option and valid values."""
 
 import os
+import shutil
 
 import h5py
 import numpy as np
 import pytest
 
-from conftest import PROGRAM, ROOT, WRITE_CODE, run_line
+from conftest import PROGRAM, ROOT, WRITE_CODE, made, run_line
 
 ONCE = ("--warmup", 0, "--steps", 1, "--quiet")
-TINY = ("model", "--size", "tiny", "--context", 8, "--device", "cpu", *ONCE)
+TINY = ("model", "--size", "tiny", "--vocab", 64, "--context", 8, "--device", "cpu", *ONCE)
 
 PACKED = ROOT / "results/reference/weak-ddp-1-h200.h5.xz"
 WRONG = [
@@ -233,9 +234,15 @@ def test_an_input_whose_name_is_not_utf_8(paceline, tmp_path, option):
     assert done.message == f"paceline: {option}: is not UTF-8, which TOML requires"
 
 
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("weights")
+    return made(folder / "first.h5", *TINY, "--dump", "dump.h5").with_name("dump.h5")
+
+
 @pytest.mark.parametrize("change", ["missing", "extra", "misshapen", "integer", "not HDF5"])
-def test_bad_weights(paceline, tmp_path, change):
-    assert paceline(*TINY, "--dump", "dump.h5", "--output", "first.h5").code == 0
+def test_bad_weights(paceline, tmp_path, weights, change):
+    shutil.copy(weights, tmp_path)
     name = "layers.1.attn.k_proj.weight"
     with h5py.File(tmp_path / "dump.h5", "a") as f:
         weights = f["weights"]
