@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import time
-from xml.etree import ElementTree
 
 import h5py
 import pytest
@@ -18,14 +17,8 @@ from analysis import __main__ as command_line
 from analysis import temporary_files
 from analysis.__main__ import main
 from conftest import ROOT, analyse, run_line
-from synthetic import case
-
-STEP = {"step": [[0.1] * 6]}
-
-
-@pytest.fixture
-def good(make_file):
-    return make_file([case({"size": "small"}, STEP)])
+from legibility import texts
+from synthetic import STEP, case
 
 
 def test_figures_need_no_backend(good, tmp_path, monkeypatch):
@@ -75,8 +68,7 @@ def test_characters_that_the_font_lacks_and_control_characters(make_file, tmp_pa
     rows = [case({"size": size}, STEP, STEP) for size in ("\u6a21\u578b", "\U0001f600", "a\a")]
     done = analyse("figures", make_file(rows), "--output", tmp_path / "drawn.svg")
     assert (done.code, done.err) == (0, "")
-    root = ElementTree.parse(tmp_path / "drawn.svg").getroot()
-    words = {one.text for one in root.iter("{http://www.w3.org/2000/svg}text")}
+    words = set(texts(tmp_path / "drawn.svg"))
     assert {"\u6a21\u578b", "\U0001f600", r"a\x07"} <= words
 
 

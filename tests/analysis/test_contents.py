@@ -10,14 +10,7 @@ import pytest
 from analysis.__main__ import main
 from analysis.result_file import ResultError, opened
 from conftest import analyse
-from synthetic import case, claim, rename_link
-
-STEP = {"step": [[0.1] * 6]}
-
-
-@pytest.fixture
-def good(make_file):
-    return make_file([case({"size": "small"}, STEP)])
+from synthetic import claim, rename_link
 
 
 def refusal(path):

@@ -10,9 +10,8 @@ import pytest
 
 from analysis.__main__ import main
 from analysis.snapshot import segment as segment_of
-from synthetic import case, case_id, write_column
+from synthetic import STEP, case, case_id, write_column
 
-STEP = {"step": [[0.1] * 6]}
 # The pickle opcodes that the viewer supports (MemoryViz.js).
 OPCODES = {
     "PROTO", "FRAME", "MARK", "STOP", "NONE", "NEWTRUE", "NEWFALSE", "BININT", "BININT1", "BININT2",

@@ -1,7 +1,5 @@
 """The figures of profiled cases: the streams of a step, one block, and its attention kernels."""
 
-from xml.etree import ElementTree
-
 import h5py
 import numpy as np
 import pytest
@@ -9,10 +7,10 @@ import pytest
 from analysis import figures, profiles
 from analysis.figures import attention_kernels, block, streams
 from analysis.results import load
-from synthetic import case, case_id
+from legibility import texts
+from synthetic import STEP, case, case_id
 from synthetic_profile import profile, write_profile
 
-STEP = {"step": [[0.1] * 6]}
 PART = "computing attention scores", "computing softmax", "final matmul"
 
 
@@ -30,11 +28,6 @@ def make_profiles(make_file):
         return path
 
     return make
-
-
-def texts(path):
-    nodes = ElementTree.parse(path).iter("{http://www.w3.org/2000/svg}text")
-    return ["".join(node.itertext()) for node in nodes]
 
 
 def words_of(path, name, tmp_path):
