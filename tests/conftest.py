@@ -94,7 +94,7 @@ def run_line(folder: Path, words: Iterable[object], preexec_fn=None, **variables
     """Runs a command line in the folder, with these environment variables too."""
     done = subprocess.run(
         list(map(str, words)), cwd=folder, env=os.environ | variables, capture_output=True,
-        text=True, timeout=PATIENCE, check=False, preexec_fn=preexec_fn,
+        text=True, errors="replace", timeout=PATIENCE, check=False, preexec_fn=preexec_fn,
     )  # fmt: skip
     return Run(done.returncode, done.stdout, done.stderr)
 
