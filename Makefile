@@ -311,9 +311,9 @@ test-long: $(TESTED)
 # ---- hours of random use, of which make test runs a little ----------------------------------------
 SOAK := $(PYTHON) -m pytest -n 2
 soak: $(TESTED)
-	SEEDS=0:200 $(SOAK) tests/faults/test_random_kills.py
-	SEEDS=0:2000 $(SOAK) tests/cli/test_random_use.py -k "not environment"
-	SEEDS=0:200 $(SOAK) tests/ranks/test_random_training.py
+	SOAK_SEEDS=0:200 $(SOAK) tests/faults/test_random_kills.py
+	SOAK_SEEDS=0:2000 $(SOAK) tests/cli/test_random_use.py -k "not environment"
+	SOAK_SEEDS=0:200 $(SOAK) tests/ranks/test_random_training.py
 
 # ---- checks ptxas's report on kernels that must stay in registers; needs no GPU ------------------
 CHECKED := $(patsubst %.cu,$(BUILD)/obj/%.cu.o,$(filter cuda/attention/% bench/kernels/hopper_%,$(ALL_CUDA_SOURCES)))

@@ -60,9 +60,9 @@ def own_cache(tmp_path_factory):
 
 
 def seeds(first: int, few: int, many: int) -> list | range:
-    """Seeds of a random test: a few in make test, the others in make test-long. SEEDS=first:count
-    in the environment gives other ones (NOTES.md)."""
-    if given := os.environ.get("SEEDS"):
+    """Seeds of a random test: a few in make test, the others in make test-long. The variable
+    SOAK_SEEDS=first:count gives other ones (NOTES.md)."""
+    if given := os.environ.get("SOAK_SEEDS"):
         first, count = map(int, given.split(":"))
         return range(first, first + count)
     marks = {True: [], False: [pytest.mark.long]}

@@ -3,7 +3,7 @@
 A command line is determined by its seed. After exit code 0 there must be a complete result file and
 no other file, after 2 or 3 no file at all, after 4 a row with the status diverged. Any other code,
 and a run of more than 150 s, is a failure. Some launches are followed by another use of the file:
---resume, --force, merge, compare. DEVICE=cuda in the environment runs them on GPUs.
+--resume, --force, merge, compare. SOAK_DEVICE=cuda in the environment runs them on GPUs.
 """
 
 import pytest

@@ -209,7 +209,7 @@ def run_seed(seed: int, environments: bool = False) -> Outcome:
     """Runs the command line of one seed and, for some seeds, a follow-up command; with
     `environments`, in the seed's environment, and for some seeds makes the report in it."""
     chance = random.Random(seed)
-    device = os.environ.get("DEVICE", "cpu")
+    device = os.environ.get("SOAK_DEVICE", "cpu")
     ranks = MAX_RANKS if device == "cpu" else min(MAX_RANKS, gpu_count())
     use = Generator(str(seed), device, ranks).use()
     if environments:
