@@ -35,8 +35,8 @@ def run(paceline, tmp_path):
 @pytest.mark.parametrize(
     ("layers", "vocab", "context", "attention"),
     [
-        (4, 128, 64, "naive"),
-        (2, 1000, 64, "flash"),
+        (3, 128, 32, "naive"),
+        (2, 512, 32, "flash"),
         pytest.param(4, 128, 64, "fused", marks=pytest.mark.long),
         pytest.param(2, 1000, 128, "naive", marks=pytest.mark.long),
         pytest.param(2, 1000, 128, "flash", marks=pytest.mark.long),
