@@ -309,11 +309,11 @@ test-long: $(TESTED)
 	$(PYTEST) -m long
 
 # ---- hours of random use, of which make test runs a little ----------------------------------------
-SOAK := cd tests && ../$(PYTHON) -m
-soak: $(BUILD)/paceline $(PACKAGES)
-	$(SOAK) random_kills --kills 200
-	$(SOAK) random_use --launches 2000 --jobs 2
-	$(SOAK) random_training --launches 200 --jobs 2
+SOAK := $(PYTHON) -m pytest -n 2
+soak: $(TESTED)
+	SOAK_SEEDS=0:200 $(SOAK) tests/faults/test_random_kills.py
+	SOAK_SEEDS=0:2000 $(SOAK) tests/cli/test_random_use.py -k "not environment"
+	SOAK_SEEDS=0:200 $(SOAK) tests/ranks/test_random_training.py
 
 # ---- checks ptxas's report on kernels that must stay in registers; needs no GPU ------------------
 CHECKED := $(patsubst %.cu,$(BUILD)/obj/%.cu.o,$(filter cuda/attention/% bench/kernels/hopper_%,$(ALL_CUDA_SOURCES)))

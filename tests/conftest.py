@@ -4,6 +4,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -58,6 +59,16 @@ def own_cache(tmp_path_factory):
     os.environ["PACELINE_CACHE"] = str(tmp_path_factory.mktemp("cache"))
 
 
+def seeds(first: int, few: int, many: int) -> list | range:
+    """Seeds of a random test: a few in make test, the others in make test-long. The variable
+    SOAK_SEEDS=first:count gives other ones (NOTES.md)."""
+    if given := os.environ.get("SOAK_SEEDS"):
+        first, count = map(int, given.split(":"))
+        return range(first, first + count)
+    marks = {True: [], False: [pytest.mark.long]}
+    return [pytest.param(first + i, marks=marks[i < few]) for i in range(many)]
+
+
 @dataclass
 class Run:
     code: int
@@ -79,13 +90,34 @@ def command(ranks: int, *args: object) -> list[str]:
     return ["mpirun", "--oversubscribe", "-np", str(ranks), *words]
 
 
-def run_line(folder: Path, words: Iterable[object], **variables: str) -> Run:
+def run_line(folder: Path, words: Iterable[object], preexec_fn=None, **variables: str) -> Run:
     """Runs a command line in the folder, with these environment variables too."""
     done = subprocess.run(
         list(map(str, words)), cwd=folder, env=os.environ | variables, capture_output=True,
-        text=True, timeout=PATIENCE, check=False,
+        text=True, errors="replace", timeout=PATIENCE, check=False, preexec_fn=preexec_fn,
     )  # fmt: skip
     return Run(done.returncode, done.stdout, done.stderr)
+
+
+def analyse(*arguments: object, preexec_fn=None, **variables: str) -> Run:
+    """`python3 -m analysis` in a process of its own, for what is decided where it is loaded."""
+    words = [sys.executable, "-m", "analysis", *arguments]
+    return run_line(ROOT, words, preexec_fn, PYTHONPATH=str(ROOT), **variables)
+
+
+def made(path: Path, *arguments: object, ranks: int = 0) -> Path:
+    """A result file of a run that must succeed."""
+    done = run_line(path.parent, command(ranks, *arguments, "--output", path))
+    assert done.code == 0, done.err
+    return path
+
+
+def shared_library(folder: Path, source: str, *options: str) -> Path:
+    """A library of this C source, to be loaded before others."""
+    (folder / "library.c").write_text(source)
+    line = ["cc", "-shared", "-fPIC", *options, "-o", "library.so", "library.c"]
+    assert run_line(folder, line).code == 0
+    return folder / "library.so"
 
 
 def ended(run: subprocess.Popen) -> Run:
@@ -180,10 +212,8 @@ int flock(int file, int operation) {
 @pytest.fixture(scope="session")
 def without_locks(tmp_path_factory):
     """Environment variables of a process on a file system without locks."""
-    folder = tmp_path_factory.mktemp("locks")
-    (folder / "locks.c").write_text(NO_LOCKS)
-    subprocess.run(["cc", "-shared", "-fPIC", "-o", "locks.so", "locks.c"], cwd=folder, check=True)
-    return {"LD_PRELOAD": f"{folder / 'locks.so'} {os.environ.get('LD_PRELOAD', '')}"}
+    library = shared_library(tmp_path_factory.mktemp("locks"), NO_LOCKS)
+    return {"LD_PRELOAD": f"{library} {os.environ.get('LD_PRELOAD', '')}"}
 
 
 @pytest.fixture

@@ -8,19 +8,14 @@ import subprocess
 import termios
 
 
-def on_a_terminal(folder, words, columns=100, out=True, err=True):
-    """The output of a command on a terminal of this width. out, err: whether the stream is the
-    terminal; otherwise it is discarded."""
+def on_a_terminal(folder, words, columns=100):
+    """The output of a command on a terminal of this width."""
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
     process = subprocess.Popen(
-        list(map(str, words)),
-        cwd=folder,
-        start_new_session=True,
-        stdin=slave,
-        stdout=slave if out else subprocess.DEVNULL,
-        stderr=slave if err else subprocess.DEVNULL,
-    )
+        list(map(str, words)), cwd=folder, start_new_session=True, stdin=slave, stdout=slave,
+        stderr=slave,
+    )  # fmt: skip
     os.close(slave)
     shown = b""
     try:

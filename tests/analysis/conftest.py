@@ -10,7 +10,7 @@ import pytest
 from analysis import report
 from analysis.__main__ import main
 from conftest import ROOT, Run
-from synthetic import CaseDict, write_file
+from synthetic import STEP, CaseDict, case, write_file
 
 
 @pytest.fixture
@@ -21,6 +21,12 @@ def make_file(tmp_path: Path) -> Callable[..., Path]:
         return write_file(tmp_path / name, cases, **attributes)
 
     return make
+
+
+@pytest.fixture
+def good(make_file: Callable[..., Path]) -> Path:
+    """A file of one case."""
+    return make_file([case({"size": "small"}, STEP)])
 
 
 @pytest.fixture

@@ -1,7 +1,16 @@
-"""Whether the texts of a figure can be read."""
+"""The texts of a figure, and whether they can be read."""
+
+from xml.etree import ElementTree
 
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+
+def texts(path):
+    """All texts of an SVG. ElementTree raises if the file is not well-formed."""
+    root = ElementTree.parse(path).getroot()
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+    return ["".join(node.itertext()) for node in root.iter("{http://www.w3.org/2000/svg}text")]
 
 
 def assert_legible(name, drawn):

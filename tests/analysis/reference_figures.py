@@ -27,6 +27,13 @@ def figures_of(path):
 
 
 @cache
+def figure_of(path, name):
+    """One of them alone: others of a large file take seconds."""
+    ((_, drawn),) = figures.of(results_of(path), {name})
+    return drawn
+
+
+@cache
 def raw(path):
     """/summary of an HDF5 file or the rows of a .jsonl file, with the names of schema version 2."""
     return stored(path).rename(columns={"communication_sent_bytes": "sent_bytes"})

@@ -16,6 +16,7 @@ TWO_RANKS_OF_ONE_CPU: Sequence[Rank] = [("AMD EPYC", "", "node1")] * 2
 
 # A case as case() returns it; samples and warmup map a phase to seconds [rank][repetition].
 CaseDict = dict[str, Any]
+STEP = {"step": [[0.1] * 6]}  # the samples of a step
 
 
 def case(

@@ -2,24 +2,15 @@
 
 import os
 import signal
-import subprocess
-import sys
-from pathlib import Path
+from functools import partial
 
 import h5py
 import pytest
 
 from analysis.__main__ import main
 from analysis.result_file import ResultError, opened
-from synthetic import case, claim, rename_link
-
-ROOT = Path(__file__).parents[2]
-STEP = {"step": [[0.1] * 6]}
-
-
-@pytest.fixture
-def good(make_file):
-    return make_file([case({"size": "small"}, STEP)])
+from conftest import analyse
+from synthetic import claim, rename_link
 
 
 def refusal(path):
@@ -64,9 +55,6 @@ def test_a_group_that_is_in_itself(good, tmp_path):
 
 
 def test_a_parent_that_ignores_its_children(good, tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-m", "analysis", "tables", str(good), "--output", tmp_path / "t.md"],
-        cwd=ROOT, capture_output=True, text=True, check=False,
-        preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN),
-    )  # fmt: skip
-    assert (done.returncode, done.stderr) == (0, "")
+    ignores = partial(signal.signal, signal.SIGCHLD, signal.SIG_IGN)
+    done = analyse("tables", good, "--output", tmp_path / "t.md", preexec_fn=ignores)
+    assert (done.code, done.err) == (0, "")

@@ -1,17 +1,15 @@
 """Control characters in the text of a file, or in its name, are shown, and obeyed by nothing."""
 
-from xml.etree import ElementTree
-
 import h5py
 import pytest
 
 from analysis import load
 from analysis.__main__ import main
-from synthetic import case
+from legibility import texts
+from synthetic import STEP, case
 
 ODD = "a\x1b]0;T\x07\x1b[2J\r\nINJECTED\u202e"
 SHOWN = r"a\x1b]0;T\x07\x1b[2J\r\nINJECTED\u202e"
-STEP = {"step": [[0.1] * 6]}
 
 
 @pytest.fixture
@@ -57,10 +55,9 @@ def test_latex(odd, tmp_path):
 
 
 def test_figures(odd, tmp_path):
-    main(["figures", str(odd), "--output", str(tmp_path / "drawn")])
-    for path in (tmp_path / "drawn").glob("*.svg"):
-        nodes = ElementTree.parse(path).iter("{http://www.w3.org/2000/svg}text")
-        words = ["".join(node.itertext()) for node in nodes]
+    main(["figures", str(odd), "--output", str(tmp_path / "drawn.svg")])
+    for path in tmp_path.glob("drawn*.svg"):
+        words = texts(path)
         assert all(map(str.isprintable, words))
         assert any(SHOWN in word for word in words)
 
@@ -88,7 +85,6 @@ def test_dollars_are_no_formula(make_file, tmp_path):
     path = make_file(cases, f"{DOLLARS[0]}.h5", command=DOLLARS[2], software_version=DOLLARS[1])
     with h5py.File(path, "r+") as file:
         file["ranks/device"][...] = DOLLARS[1]
-    main(["figures", str(path), "--output", str(tmp_path / "drawn")])
-    nodes = ElementTree.parse(tmp_path / "drawn/steps.svg").iter("{http://www.w3.org/2000/svg}text")
-    words = "\n".join("".join(node.itertext()) for node in nodes)
+    main(["figures", str(path), "--output", str(tmp_path / "drawn.svg")])
+    words = "\n".join(texts(tmp_path / "drawn.svg"))
     assert [one for one in DOLLARS if one not in words] == []

@@ -12,6 +12,7 @@ from analysis.results import load
 from synthetic import case, write_column
 
 TIMES = {"forward": [[1e-3] * 6], "backward": [[2e-3] * 6], "both": [[3e-3] * 6]}
+COLLECTIVE = {"op": "all_reduce", "bytes": 1024, "backend": "mpi", "ranks": 2}
 OUTPUTS = [("tables", "t.md"), ("figures", "f.svg")]
 
 
@@ -231,7 +232,7 @@ def test_a_sweep_without_measured_cases_is_shown_or_refused(
 ):
     factors = {
         "attention": {"head_dim": 64, "context": 128, "attention": "naive", "precision": "fp32"},
-        "collectives": {"op": "all_reduce", "bytes": 1024, "backend": "mpi", "ranks": 2},
+        "collectives": COLLECTIVE,
         "precision": {"study": "norms", "norm": "layer_norm"},
     }.get(experiment, {"size": "xl", "batch_size": 1, "ranks": 2})
     lost = case(factors, status="oom", reason="needs 9 GB")
@@ -280,8 +281,7 @@ def test_a_factor_implied_by_another_is_not_varying(sweep):
 def test_a_group_without_its_columns_is_ignored_or_refused(
     make_file, tmp_path, capsys, group, verb, name
 ):
-    factors = {"op": "all_reduce", "bytes": 1024, "backend": "mpi", "ranks": 2}
-    path = make_file([case(factors, {"time": [[1e-3] * 6]})], experiment="collectives")
+    path = make_file([case(COLLECTIVE, {"time": [[1e-3] * 6]})], experiment="collectives")
     with h5py.File(path, "r+") as file:
         place = file["cases/case-000"] if group.startswith("memory") else file
         write_column(place.create_group(group), "other", [1.0])
@@ -297,8 +297,7 @@ def test_a_group_without_its_columns_is_ignored_or_refused(
 
 @pytest.mark.parametrize(("verb", "name"), OUTPUTS)
 def test_a_fit_whose_time_does_not_grow_with_bytes(make_file, tmp_path, verb, name):
-    factors = {"op": "all_reduce", "bytes": 1024, "backend": "mpi", "ranks": 2}
-    path = make_file([case(factors, {"time": [[1e-3] * 6]})], experiment="collectives")
+    path = make_file([case(COLLECTIVE, {"time": [[1e-3] * 6]})], experiment="collectives")
     fit = {"backend": "mpi", "op": "all_reduce", "dtype": "float32", "redop": "sum"}
     fit |= {"in_place": "no", "registration": "none", "cadence": "barrier", "cache": "warm"}
     fit |= {"ranks": 2, "latency_s": 1e-3, "bandwidth_bytes_per_s": np.inf}

@@ -1,13 +1,12 @@
 """The figures have every case with its phases and labels, and are well-formed files."""
 
-from xml.etree import ElementTree
-
 import numpy as np
 import pytest
 
 from analysis import figures, layout
 from analysis.figures import speedups, steps, warmup
 from analysis.results import load
+from legibility import texts
 from synthetic import case
 
 PHASES = {"forward": 0.010, "backward": 0.020, "optimizer": 0.003, "step": 0.034}
@@ -41,13 +40,6 @@ def sizes(make_file):
         ],
         command="build/paceline model --size small,xl --context 128,256",
     )
-
-
-def texts(path):
-    """All texts of an SVG. ElementTree raises if the file is not well-formed."""
-    root = ElementTree.parse(path).getroot()
-    assert root.tag == "{http://www.w3.org/2000/svg}svg"
-    return ["".join(node.itertext()) for node in root.iter("{http://www.w3.org/2000/svg}text")]
 
 
 def draw(path, results):
@@ -146,7 +138,8 @@ def test_forty_cases_are_in_two_columns_and_share_the_warmup_scale(make_file, tm
     axis = warmup.axis_for(results)
     assert axis.relative and axis.logarithmic
     assert axis.limits == pytest.approx((1 / 1.35, 0.5 / 0.034 * 1.35))
-    words = texts(draw(tmp_path / "out.svg", path)[0])
+    ((_, drawn),) = figures.of(results, {"steps"})
+    words = texts(figures.save(drawn, [tmp_path / "out.svg"])[0])
     totals = [word for word in words if word.endswith(" ms")]
     assert len(totals) == 40
 

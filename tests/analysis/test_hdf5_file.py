@@ -1,89 +1,71 @@
 """Sound result files that HDF5 does not just read: each gets its own sentence, or is read."""
 
-import os
-import re
 import subprocess
 import sys
 
 import h5py
 import numpy as np
-import pytest
 
-from conftest import ROOT
+from analysis.__main__ import main
+from conftest import analyse
 from result_files import KILLED, WITHOUT_LOCKS
-from synthetic import case
-
-STEP = {"step": [[0.1] * 6]}
 
 
-@pytest.fixture
-def path(make_file):
-    return make_file([case({"size": "small"}, STEP)])
-
-
-def tables(path, env=None):
+def tables(good, env=None):
     """In a process of its own: HDF5 reads its variables when it is loaded."""
-    return subprocess.run(
-        [sys.executable, "-m", "analysis", "tables", path, "--output", path.with_suffix(".md")],
-        cwd=ROOT, env=os.environ | (env or {}), capture_output=True, text=True, timeout=60,
-        check=False,
-    )  # fmt: skip
+    return analyse("tables", good, "--output", good.with_suffix(".md"), **(env or {}))
 
 
-def test_a_file_that_is_open_for_writing(path):
-    with h5py.File(path, "a"):
-        refused = tables(path)
-        assert (refused.returncode, refused.stderr) == (
+def test_a_file_that_is_open_for_writing(good):
+    with h5py.File(good, "a"):
+        refused = tables(good)
+        assert (refused.code, refused.err) == (
             2,
-            f"analysis: {path}: cannot be read: it is open for writing in another program; wait "
+            f"analysis: {good}: cannot be read: it is open for writing in another program; wait "
             "until that has closed it\n",
         )
-        done = tables(path, WITHOUT_LOCKS)
-        assert (done.returncode, done.stderr) == (0, "")
+        done = tables(good, WITHOUT_LOCKS)
+        assert (done.code, done.err) == (0, "")
 
 
-def test_a_file_system_without_locks(path, without_locks):
-    done = tables(path, without_locks)
-    assert done.returncode == 0
-    warning = f"analysis: warning: {path} is read without a lock, which its file system lacks: "
-    assert done.stderr.count(warning) == done.stderr.count("\n") <= 1
-    assert tables(path, without_locks | WITHOUT_LOCKS).stderr == ""
-    refused = tables(path, without_locks | {"HDF5_USE_FILE_LOCKING": "TRUE"})
-    assert refused.returncode == 2
-    assert refused.stderr == (
-        f"analysis: {path}: cannot be read: its file system has no locks; set "
+def test_a_file_system_without_locks(good, without_locks):
+    done = tables(good, without_locks)
+    assert done.code == 0
+    warning = f"analysis: warning: {good} is read without a lock, which its file system lacks: "
+    assert done.err.count(warning) == done.err.count("\n") <= 1
+    assert tables(good, without_locks | WITHOUT_LOCKS).err == ""
+    refused = tables(good, without_locks | {"HDF5_USE_FILE_LOCKING": "TRUE"})
+    assert refused.code == 2
+    assert refused.err == (
+        f"analysis: {good}: cannot be read: its file system has no locks; set "
         "HDF5_USE_FILE_LOCKING=FALSE\n"
     )
 
 
-def test_a_file_whose_writer_was_killed(path, tmp_path):
+def test_a_file_whose_writer_was_killed(good, tmp_path, refused):
     latest = tmp_path / "latest.h5"
-    with h5py.File(path) as old, h5py.File(latest, "w", libver="latest") as new:
+    with h5py.File(good) as old, h5py.File(latest, "w", libver="latest") as new:
         new.attrs.update(old.attrs)
         for name in old:
             old.copy(name, new)
     subprocess.run([sys.executable, "-c", KILLED, latest], check=True)
-    refused = tables(latest)
-    assert refused.returncode == 2
-    assert "a program is writing it, or ended without closing it" in refused.stderr
+    line = ["tables", str(latest), "--output", str(tmp_path / "t.md")]
+    assert "a program is writing it, or ended without closing it" in refused(*line)
     subprocess.run(["h5clear", "-s", latest], check=True)
-    assert tables(latest).returncode == 0
+    main(line)
 
 
-def test_a_filter_that_is_not_installed(path):
+def test_a_filter_that_is_not_installed(good, tmp_path, refused):
     made = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
     made.set_chunk((1,))
     made.set_filter(32015, h5py.h5z.FLAG_OPTIONAL, (3,))  # Zstandard
-    with h5py.File(path, "a") as file:
+    with h5py.File(good, "a") as file:
         summary = file["summary"]
         del summary["step_median_s"]
         space = h5py.h5s.create_simple((1,))
         column = h5py.h5d.create(summary.id, b"step_median_s", h5py.h5t.NATIVE_DOUBLE, space, made)
         column.write_direct_chunk((0,), np.ones(1).tobytes())
-    refused = tables(path)
-    assert refused.returncode == 2
-    assert re.fullmatch(
-        rf"analysis: {path}: cannot be read: a dataset is compressed with a filter that h5py lacks "
-        r"here; h5repack[^\n]+\n",
-        refused.stderr,
+    assert refused("tables", good, "--output", tmp_path / "t.md").startswith(
+        f"{good}: cannot be read: a dataset is compressed with a filter that h5py lacks here; "
+        "h5repack"
     )

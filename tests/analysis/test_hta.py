@@ -19,7 +19,7 @@ from synthetic_profile import profile, write_profile
 
 hta = pytest.importorskip("hta.trace_analysis")
 PARSE = hta.Trace.parse_traces
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:hta.*")
+pytestmark = [pytest.mark.filterwarnings("ignore::DeprecationWarning:hta.*"), pytest.mark.long]
 
 RECORDED = ROOT / "results/reference/ddp-profile-h200.h5.xz"
 EXACT = {"abs": 2e-3}  # µs: HTA adds times in floating point
@@ -38,13 +38,11 @@ def synthetic(folder: Path) -> Path:
     return path
 
 
-@pytest.fixture(
-    scope="module", params=["synthetic", pytest.param("recorded", marks=pytest.mark.long)]
-)
-def analysed(request, tmp_path_factory):
+@pytest.fixture(scope="module")
+def analysed(tmp_path_factory):
     """[(profiled case, HTA's TraceAnalysis of its traces)]. Tests must not modify it."""
-    folder = tmp_path_factory.mktemp(request.param)
-    path = synthetic(folder) if request.param == "synthetic" else RECORDED
+    folder = tmp_path_factory.mktemp("hta")
+    path = synthetic(folder)
     trace.write([path], folder / "t")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HTA_DISABLE_NS_ROUNDING", "1")

@@ -1,14 +1,13 @@
 """Tables and figures of a file that the program wrote on two ranks."""
 
 import csv
-import subprocess
 from math import isnan
 
 import h5py
 import pytest
 
 from analysis.__main__ import main
-from conftest import command
+from conftest import made
 from result_files import rows
 from synthetic import statistics
 
@@ -19,21 +18,12 @@ STEPS = 11  # the interval of eleven samples extends from the third to the tenth
 @pytest.fixture(scope="module")
 def own(tmp_path_factory):
     """Two modes by two contexts; the second context does not fit."""
-    folder = tmp_path_factory.mktemp("own")
-    done = subprocess.run(
-        command(
-            *(2, "model", "--size", "tiny", "--vocab", 128, "--context", "8,512", "--quiet"),
-            *("--mode", "forward,train-step", "--memory-limit", "8MB", "--device", "cpu"),
-            *("--threads", 1, "--warmup", 1, "--steps", STEPS, "--output", "own.h5"),
-        ),
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
+    return made(
+        *(tmp_path_factory.mktemp("own") / "own.h5", "model", "--size", "tiny", "--vocab", 128),
+        *("--context", "8,512", "--mode", "forward,train-step", "--memory-limit", "8MB"),
+        *("--device", "cpu", "--threads", 1, "--warmup", 1, "--steps", STEPS, "--quiet"),
+        ranks=2,
     )
-    assert done.returncode == 0, done.stderr
-    return folder / "own.h5"
 
 
 def test_summary_statistics_are_those_of_the_samples(own):

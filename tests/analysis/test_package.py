@@ -1,6 +1,5 @@
 """The package as installed with pip install ./analysis: load() and samples()."""
 
-import os
 import shutil
 import subprocess
 import sys
@@ -10,7 +9,7 @@ import numpy as np
 import pytest
 
 import analysis
-from conftest import ROOT
+from conftest import ROOT, run_line
 from synthetic import case, write_file
 
 
@@ -79,20 +78,10 @@ def test_the_package_can_be_installed(tmp_path, file):
     )
     for command in (["-c", code, file], ["-m", "paceline_analysis", "tables", file,
                                          "--output", tmp_path / "t.md"]):  # fmt: skip
-        done = subprocess.run(
-            [sys.executable, *command],
-            cwd=tmp_path / "site",
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        assert done.stdout.strip() in ("2 6", str(tmp_path / "t.md"))
+        done = run_line(tmp_path / "site", [sys.executable, *command])
+        assert done.code == 0, done.err
+        assert done.out.strip() in ("2 6", str(tmp_path / "t.md"))
     assert "xl" in (tmp_path / "t.md").read_text()
-    judged = subprocess.run(
-        [tmp_path / "site/bin/paceline-analysis", "compare", file, file],
-        env=os.environ | {"PYTHONPATH": str(tmp_path / "site")},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert judged.stdout.endswith("\n1 not ok, 1 undecided\n")
+    line = (tmp_path / "site/bin/paceline-analysis", "compare", file, file)
+    judged = run_line(tmp_path, line, PYTHONPATH=str(tmp_path / "site"))
+    assert judged.out.endswith("\n1 not ok, 1 undecided\n")

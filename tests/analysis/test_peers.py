@@ -24,7 +24,7 @@ PUBLISHED = sorted((ROOT / "results/reference").glob("model-compile-peers-*"))
 # A fake program: prints its rows of the given execution and order and appends its command line to
 # calls.json. A case is four calls of paceline, one of the peer, and four of paceline that are 10%
 # slower.
-PROGRAM = """#!{python}
+PROGRAM = """#!{python} -IS
 import json, os, pathlib, sys
 if "--version" in sys.argv:
     print("paceline abc")
@@ -121,19 +121,15 @@ def test_the_optimizer_option_is_given_only_where_it_applies(run):
         assert "--optimizer" not in run(*options)[0]
 
 
-def test_cases_in_the_output_file_are_not_measured_again(run, tmp_path):
+def test_cases_in_the_output_file_are_not_measured_again(run, tmp_path, capsys):
+    """Nor does one begin after the given minutes."""
     run("--context", "128", "256")
-    assert run("--context", "128", "256") == []
+    assert run("--context", "128", "256", "512", "--minutes", "0") == []
+    assert "cases left: 1" in capsys.readouterr().err
     assert {value_of(call, "--context") for call in run("--context", "256", "512")} == {"512"}
     frame, attributes = peers.read(tmp_path / "sweep.h5")
     assert list(frame["context"].unique()) == [128, 256, 512]
     assert attributes["command"] == "python3 train_step_ratios.py --size 'of this run'"
-
-
-def test_no_case_begins_after_the_given_minutes(run, tmp_path, capsys):
-    run("--context", "128")
-    assert run("--context", "128", "256", "--minutes", "0") == []
-    assert "cases left: 1" in capsys.readouterr().err
 
 
 def test_an_interrupt_keeps_the_finished_cases(run, tmp_path, monkeypatch):
@@ -168,20 +164,24 @@ def test_gpus_measure_at_the_same_time_and_the_file_is_in_order(run, tmp_path, m
     assert order == [("small", 128), ("small", 512), ("xl", 128), ("xl", 512)]
 
 
-def test_a_file_of_another_gpu_is_refused(run, tmp_path):
-    run()
-    (tmp_path / "nvidia-smi").write_text("#!/bin/sh\necho NVIDIA H100\n")
-    with pytest.raises(SystemExit, match="measured on NVIDIA H200; this is NVIDIA H100"):
-        run()
-
-
-def test_the_file_has_hardware_software_date_and_units(run, tmp_path):
+def test_the_file_has_hardware_software_date_and_units_and_becomes_a_document(
+    run, tmp_path, capsys
+):
     run()
     with h5py.File(tmp_path / "sweep.h5") as file:
         assert file.attrs["hardware"] == "NVIDIA H200"
         assert file.attrs["software_versions"] == "paceline abc; PyTorch 2"
         assert file.attrs["created"].endswith("Z")
         assert file["summary/step_median_s"].attrs["unit"] == "s"
+    main(["peers", str(tmp_path / "sweep.h5"), "--output", str(tmp_path / "new/results.md")])
+    written = (tmp_path / "new/results.md").read_text("utf-8")
+    assert written == peers.document([tmp_path / "sweep.h5"])
+    assert written.startswith("# Training steps beside PyTorch\n")
+    assert "\n## NVIDIA H200\n" in written
+    assert capsys.readouterr().out.endswith("results.md\n")
+    (tmp_path / "nvidia-smi").write_text("#!/bin/sh\necho NVIDIA H100\n")
+    with pytest.raises(SystemExit, match="measured on NVIDIA H200; this is NVIDIA H100"):
+        run()
 
 
 def test_the_table_has_the_best_variants_and_the_slower_run_of_paceline(run, tmp_path, capsys):
@@ -211,20 +211,7 @@ def test_a_case_that_no_variant_could_run_shows_the_status(run, tmp_path):
     run("--attention", "flash")
     table = peers.section(tmp_path / "sweep.h5")
     row = next(row for row in markdown_rows(table) if row[0] == "small")
-    assert row[3:] == [
-        "oom", "oom", "oom", "", "cudnn", "–", "–",
-    ]  # fmt: skip
-
-
-def test_the_command_writes_the_document(run, tmp_path, capsys):
-    run()
-    main(["peers", str(tmp_path / "sweep.h5"), "--output", str(tmp_path / "new/results.md")])
-    written = (tmp_path / "new/results.md").read_text("utf-8")
-    assert written == peers.document([tmp_path / "sweep.h5"])
-    assert (
-        written.startswith("# Training steps beside PyTorch\n") and "\n## NVIDIA H200\n" in written
-    )
-    assert capsys.readouterr().out.endswith("results.md\n")
+    assert row[3:] == ["oom", "oom", "oom", "", "cudnn", "–", "–"]
 
 
 def test_a_file_of_another_experiment_is_refused(make_file):

@@ -16,7 +16,7 @@ from analysis.tables import WRITERS, cases
 from analysis.tables import scaling as scaling_table
 from conftest import ROOT
 from legibility import assert_legible
-from reference_figures import FILES, REFERENCE, figures_of, raw, reference, results_of
+from reference_figures import FILES, REFERENCE, figure_of, figures_of, raw, reference, results_of
 
 PEERS = {"peers", "predicted-memory"}
 MEASURED_STEPS = {"steps", "predicted-memory", "memory-marks", "warmup"}
@@ -51,19 +51,16 @@ FILES_WITH = (
 EXPECTED = {name: drawn for drawn, names in FILES_WITH for name in names.split()}
 
 
-def drawn_by(path):
-    """The experiment and the figures of a file."""
-    return path.name.split("-")[0], frozenset(EXPECTED.get(stem(path), ()))
-
-
 def smallest(path):
-    """Whether no smaller file of the same experiment has the same figures."""
-    alike = [other for other in FILES if drawn_by(other) == drawn_by(path)]
-    return path == min(alike, key=lambda other: other.stat().st_size)
+    """Whether no smaller file has the same figures. Those of profiles, whose files are large, are
+    drawn by test_figures_are_legible."""
+    drawn = EXPECTED.get(stem(path))
+    alike = [other for other in FILES if EXPECTED.get(stem(other)) == drawn]
+    profiled = drawn is not None and drawn >= PROFILED
+    return not profiled and path == min(alike, key=lambda other: other.stat().st_size)
 
 
-# Of files with the same experiment and figures, make test takes the smallest and make test-long the
-# others.
+# Of files with the same figures, make test takes the smallest and make test-long the others.
 LIKE_OTHERS_LONG = [
     pytest.param(path, marks=() if smallest(path) else pytest.mark.long) for path in FILES
 ]
@@ -137,26 +134,27 @@ def test_every_figure_is_drawn(path):
 @pytest.mark.parametrize(
     ("name", "kinds"),
     [
-        ("attention-pytorch", ATTENTION | {"attention-speedup"}),
-        ("collectives-single-node", {"collectives"}),
+        ("attention-pytorch", {"attention-speedup"}),
+        pytest.param("attention-pytorch", ATTENTION, marks=pytest.mark.long),
+        pytest.param("collectives-single-node", {"collectives"}, marks=pytest.mark.long),
         ("collective-peers", {"collectives"}),
-        ("ddp-course", {"steps", "predicted-memory"}),
+        pytest.param("ddp-course", {"steps", "predicted-memory"}, marks=pytest.mark.long),
         ("model-memory-timeline", {"memory"}),
         ("model-precision", {"steps", "speedups", "memory-marks", "warmup"}),
         ("model-profile", PROFILED | {"speedups"}),
-        ("model-warmup", {"warmup"}),
+        pytest.param("model-warmup", {"warmup"}, marks=pytest.mark.long),
         ("data-parallel-peers", {"peers"}),
-        ("model-compile-peers-modes", {"peers"}),
+        pytest.param("model-compile-peers-modes", {"peers"}, marks=pytest.mark.long),
     ],
 )
 def test_figures_are_legible(name, kinds):
     for kind in kinds:
-        assert_legible(kind, figures_of(reference(name))[kind])
+        assert_legible(kind, figure_of(reference(name), kind))
 
 
 @pytest.mark.parametrize("extension", [".svg", ".pdf", ".png"])
 def test_writing_a_figure_twice_gives_equal_files(tmp_path, extension):
-    drawn = figures_of(reference("collectives-single-node"))["collectives"]
+    drawn = figure_of(reference("collectives-single-node"), "collectives")
     paths = [tmp_path / f"{name}{extension}" for name in "ab"]
     figures.save(drawn, paths)
     first, second = (path.read_bytes() for path in paths)
@@ -177,7 +175,7 @@ def median_part(samples, phases):
 
 def test_stacks_add_up_and_mark_exposed_communication():
     path = reference("zero-course")
-    (axes,) = figures_of(path)["steps"].axes
+    (axes,) = figure_of(path, "steps").axes
     bars = [bar for container in axes.containers for bar in container]
     by_place = {}
     for bar in bars:
@@ -202,7 +200,7 @@ def test_stacks_add_up_and_mark_exposed_communication():
 
 def test_attention_curves_are_medians_and_intervals():
     path = reference("attention-pytorch")
-    axes = figures_of(path)["attention-time"].axes[0]  # forward, head dimension 16
+    axes = figure_of(path, "attention-time").axes[0]  # forward, head dimension 16
     frame = raw(path).query("head_dim == 16").sort_values("context")
     for line, kind in zip(axes.get_lines(), ("naive", "fused"), strict=True):
         of_kind = frame[frame["attention"] == kind]
@@ -214,10 +212,13 @@ def test_attention_curves_are_medians_and_intervals():
     np.testing.assert_allclose(high, 1e6 * order["forward_ci_high_s"])
 
 
-@pytest.mark.parametrize("name", ["attention-flash-benchmark", "attention-pytorch"])
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param("attention-flash-benchmark", marks=pytest.mark.long), "attention-pytorch"],
+)
 def test_attention_memory_is_the_ledger_s_in_the_colours_of_the_times(name):
     path = reference(name)
-    time, memory = (figures_of(path)[f"attention-{one}"].axes for one in ("time", "memory"))
+    time, memory = (figure_of(path, f"attention-{one}").axes for one in ("time", "memory"))
     frame = raw(path)
     kinds = [one for one in ("precision", "attention") if frame[one].nunique() > 1]
     columns = frame["head_dim"].nunique()
@@ -239,7 +240,7 @@ def test_attention_memory_is_the_ledger_s_in_the_colours_of_the_times(name):
 
 def test_the_roofline_is_the_lower_of_bandwidth_and_datasheet():
     path = reference("attention-flash-benchmark")
-    axes = figures_of(path)["attention-throughput"].axes[0]
+    axes = figure_of(path, "attention-throughput").axes[0]
     frame = raw(path).query("head_dim == 16 and precision == 'bf16' and attention == 'naive'")
     frame = frame.sort_values("context")
     flops = frame["forward_tflops_per_s"] * frame["forward_median_s"]
@@ -251,7 +252,7 @@ def test_the_roofline_is_the_lower_of_bandwidth_and_datasheet():
 
 def test_panels_of_a_row_share_their_scale():
     for name in ("attention-time", "attention-throughput", "attention-memory"):
-        drawn = figures_of(reference("attention-flash-benchmark"))[name]
+        drawn = figure_of(reference("attention-flash-benchmark"), name)
         rows = {}
         for axes in drawn.axes:
             rows.setdefault(round(axes.get_position().y0, 6), set()).add(axes.get_ylim())
@@ -261,7 +262,7 @@ def test_panels_of_a_row_share_their_scale():
 
 def test_collectives_and_their_fit():
     path = reference("collectives-single-node")
-    time, bandwidth = figures_of(path)["collectives"].axes
+    time, bandwidth = figure_of(path, "collectives").axes
     frame = raw(path).query("status == 'ok'")
     with opened(path) as file:
         fits = {
@@ -287,7 +288,7 @@ def test_collectives_and_their_fit():
 
 def test_speed_ups_have_both_times_and_an_interval():
     path = reference("model-precision")
-    drawn = figures_of(path)["speedups"]
+    drawn = figure_of(path, "speedups")
     words = [one.get_text() for one in drawn.texts]
     frame = raw(path).set_index(["size", "precision"])
     for size in ("small", "medium", "large", "xl", "2.7b"):

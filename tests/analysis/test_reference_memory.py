@@ -10,12 +10,12 @@ from analysis import tables
 from analysis.figures import memory
 from analysis.result_file import opened
 from analysis.results import load
-from reference_figures import figures_of, raw, reference, results_of
+from reference_figures import figure_of, raw, reference, results_of
 
 
 def test_memory_marks_are_of_the_first_step():
     path = reference("zero-course")
-    drawn = figures_of(path)["memory-marks"]
+    drawn = figure_of(path, "memory-marks")
     table = next(one for one in tables.of(results_of(path)) if one.name == "memory-marks")
     marks = ["after init", "before optimizer", "after step"]
     assert {axes.get_xlim() for axes in drawn.axes} == {drawn.axes[0].get_xlim()}
@@ -37,7 +37,7 @@ def test_memory_marks_are_of_the_first_step():
 
 def test_stacked_memory_over_time_peaks_at_the_bytes_in_use():
     path = reference("model-memory-timeline")
-    drawn = figures_of(path)["memory"]
+    drawn = figure_of(path, "memory")
     with opened(path) as file:
         names = [case.decode() for case in file["summary/case"][:]]
         for axes, case in zip(drawn.axes, names, strict=True):
@@ -62,7 +62,7 @@ def test_stacked_memory_over_time_peaks_at_the_bytes_in_use():
 
 def test_activations_are_stacked_by_scope_and_a_phase_without_events_has_a_band():
     path = reference("model-memory-timeline")
-    axes = figures_of(path)["memory"].axes[-1]
+    axes = figure_of(path, "memory").axes[-1]
     (results,) = load([path])
     timeline = results.case_tables[2]["memory/timeline"]
     events = len(timeline) - memory.first_shown(timeline)
@@ -88,7 +88,7 @@ def test_a_scope_that_is_a_block_has_no_number():
 
 def test_predicted_and_measured_memory_are_drawn():
     path = reference("ddp-course")
-    both, more = figures_of(path)["predicted-memory"].axes
+    both, more = figure_of(path, "predicted-memory").axes
     frame = raw(path)
     points = both.get_lines()[1]
     np.testing.assert_allclose(points.get_xdata(), frame["predicted_peak_bytes"] / 2**30)
@@ -97,9 +97,10 @@ def test_predicted_and_measured_memory_are_drawn():
     np.testing.assert_allclose(more.get_lines()[1].get_ydata(), beyond)
 
 
+@pytest.mark.long
 def test_the_peak_of_attention_is_drawn_without_the_workspace():
     path = reference("attention-flash-benchmark")
-    both, more = figures_of(path)["predicted-memory"].axes
+    both, more = figure_of(path, "predicted-memory").axes
     frame = raw(path)
     own = frame["peak_bytes"] - frame["workspace_bytes"]
     assert (own < frame["peak_bytes"]).any()

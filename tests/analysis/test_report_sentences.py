@@ -190,12 +190,7 @@ def test_a_peak_that_sharding_does_not_lower_is_reported(make_file):
 
 
 def test_every_sharding_is_beside_the_whole_state_of_its_setting(make_file):
-    peaks = {
-        ("xl", "none"): 4e9,
-        ("xl", "fsdp"): 3e9,
-        ("10b", "none"): 8e9,
-        ("10b", "zero2"): 6e9,
-    }
+    peaks = {("xl", "none"): 4e9, ("xl", "fsdp"): 3e9, ("10b", "none"): 8e9, ("10b", "zero2"): 6e9}
     rows = [
         case({"shard": shard, "size": size}, {"step": around(0.1)}, summary={"peak_bytes": peak})
         for (size, shard), peak in peaks.items()

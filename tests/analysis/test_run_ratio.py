@@ -54,8 +54,7 @@ def test_ten_pairs_are_judged_by_their_ratios():
 
 
 @pytest.mark.parametrize(
-    ("count", "rank"),
-    [(10, 1), (11, 1), (13, 1), (14, 2), (15, 2), (17, 2), (20, 3), (50, 14)],
+    ("count", "rank"), [(10, 1), (11, 1), (13, 1), (14, 2), (15, 2), (17, 2), (20, 3), (50, 14)]
 )
 def test_ranks_of_the_sign_test(count, rank):
     """By the table of the binomial distribution with p = 1/2: P(X < 1) = 1/1024 of 10, P(X < 2) =

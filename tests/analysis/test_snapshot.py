@@ -10,9 +10,8 @@ import pytest
 
 from analysis.__main__ import main
 from analysis.snapshot import segment as segment_of
-from synthetic import case, case_id, write_column
+from synthetic import STEP, case, case_id, write_column
 
-STEP = {"step": [[0.1] * 6]}
 # The pickle opcodes that the viewer supports (MemoryViz.js).
 OPCODES = {
     "PROTO", "FRAME", "MARK", "STOP", "NONE", "NEWTRUE", "NEWFALSE", "BININT", "BININT1", "BININT2",
@@ -196,8 +195,9 @@ def test_the_same_case_twice_is_refused(timed, tmp_path, refused):
 def test_snapshot_of_a_measured_timeline(paceline, tmp_path, capsys):
     """One step of a tiny model: final and peak bytes of the snapshot equal those of the ledger."""
     done = paceline(
-        *("model", "--size", "tiny", "--context", 8, "--precision", "bf16", "--device", "cpu"),
-        *("--threads", 1, "--warmup", 0, "--steps", 1, "--memory-timeline", "--output", "o.h5"),
+        *("model", "--size", "tiny", "--vocab", 64, "--context", 8, "--precision", "bf16"),
+        *("--device", "cpu", "--threads", 1, "--warmup", 0, "--steps", 1, "--memory-timeline"),
+        *("--output", "o.h5"),
     )
     assert done.code == 0, done.err
     (snapshot,) = written(capsys, tmp_path / "o.h5", tmp_path / "memory").values()

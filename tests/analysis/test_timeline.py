@@ -7,10 +7,8 @@ import numpy as np
 import pytest
 
 from analysis import intervals, timeline
-from synthetic import case, case_id
+from synthetic import STEP, case, case_id
 from synthetic_profile import profile, write_profile
-
-STEP = {"step": [[0.1] * 6]}
 
 
 def overlap(**options):

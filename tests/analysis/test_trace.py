@@ -12,10 +12,9 @@ import pytest
 from analysis.__main__ import main
 from analysis.device_events import nests, tracks_of
 from analysis.host_events import Slice, nested
-from synthetic import case, case_id
+from synthetic import STEP, case, case_id
 from synthetic_profile import ACTIVITIES, profile, write_profile
 
-STEP = {"step": [[0.1] * 6]}
 ON_GPU = {"kernel", "gpu_memcpy", "gpu_memset"}
 KINDS = [
     {"sync": "naive"},

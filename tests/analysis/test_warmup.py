@@ -12,6 +12,7 @@ from reference_figures import reference
 from synthetic import case
 
 
+@pytest.mark.long
 def test_published_cases_have_the_warm_up_that_their_file_stores():
     """/warmup of older files, whose cases are parts of one series, has what is computed here."""
     path = reference("model-warmup")

@@ -10,10 +10,11 @@ import pytest
 from result_files import rows, split_into_case_files, summary
 
 CPU = ("--device", "cpu", "--threads", 1)
-TINY = ("model", "--size", "tiny", "--context", 8, *CPU, "--warmup", 1, "--steps", 6)
+TINY = ("model", "--size", "tiny", "--vocab", 64, "--context", 8, *CPU, "--warmup", 1)
+TINY += ("--steps", 6)
 
 
-def test_table_progress_and_path(paceline, tmp_path):
+def test_table_progress_path_and_columns(paceline, tmp_path):
     done = paceline(*TINY, "--mode", "forward,train-step", "--output", "out.h5")
     assert done.code == 0, done.err
     assert done.out.rstrip().endswith("out.h5")
@@ -23,6 +24,18 @@ def test_table_progress_and_path(paceline, tmp_path):
     assert len(progress) == 2
     assert progress[0].startswith("[1/2] mode forward: step ")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["out.h5"]
+    columns = summary(tmp_path / "out.h5")
+    assert {len(c) for c in columns.values()} == {2}
+    for phase in ("forward", "backward", "optimizer", "step"):
+        for statistic in ("median", "ci_low", "ci_high", "mean", "std", "min", "max", "p95"):
+            assert f"{phase}_{statistic}_s" in columns
+    more = {"peak_bytes", "memory_before_backward_bytes", "tokens_per_s", "mfu_measured"}
+    assert more < set(columns)
+    with h5py.File(tmp_path / "out.h5") as f:
+        assert f["summary/step_median_s"].attrs["unit"] == "s"
+        (case, *_) = f["cases"].values()
+        assert (case.attrs["size"], case.attrs["d_model"]) == ("tiny", 64)
+        assert "PATH" not in f["environment"].attrs
 
 
 @pytest.mark.parametrize(
@@ -41,69 +54,31 @@ def test_the_line_that_says_what_ended_measuring(paceline, until, line):
 
 
 def test_json_keys_and_values_are_those_of_the_summary(paceline, tmp_path):
-    done = paceline(*TINY, "--mode", "forward,inference", "--json", "--output", "out.h5")
-    rows = [json.loads(line) for line in done.out.splitlines()]
+    args = (*TINY, "--mode", "forward,inference", "--memory-timeline", "--json")
+
+    def printed(*more):
+        lines = paceline(*args, *more, "--output", "out.h5").out.splitlines()
+        found = [json.loads(line) for line in lines]
+        assert [row["mode"] for row in found] == ["forward", "inference"]
+        for row in found:
+            assert row["memory_timeline"] is True
+            assert row["deterministic"] is False
+        return found
+
+    measured = printed()
     columns = summary(tmp_path / "out.h5")
-    assert len(rows) == 2
-    for i, row in enumerate(rows):
+    for i, row in enumerate(measured):
         for name, value in row.items():
             want = columns[name][i]
-            if value is None:
-                assert np.isnan(want), name
-            else:
-                assert want == value, name
-    assert rows[0]["mode"] == "forward"
-
-
-@pytest.mark.parametrize("then", [(), ("--resume",), ("--dry-run",)])
-def test_json_prints_flags_as_true_and_false(paceline, then):
-    args = (*TINY, "--memory-timeline", "--json", "--output", "out.h5")
-    if then:
-        assert paceline(*args).code == 0
-    (row,) = map(json.loads, paceline(*args, *then).out.splitlines())
-    assert row["memory_timeline"] is True
-    assert row["deterministic"] is False
+            assert np.isnan(want) if value is None else want == value, name
+    printed("--resume")
+    printed("--dry-run")
 
 
 def test_default_output_is_in_the_results_folder(paceline, tmp_path):
     assert paceline(*TINY, "--quiet").code == 0
     (made,) = (tmp_path / "results").iterdir()
     assert made.name.startswith("model-")
-
-
-def test_summary_columns_are_complete_and_equally_long(paceline, tmp_path):
-    paceline(*TINY, "--mode", "forward,train-step", "--precision", "fp32,bf16", "--output", "o.h5")
-    columns = summary(tmp_path / "o.h5")
-    assert {len(c) for c in columns.values()} == {4}
-    for phase in ("forward", "backward", "optimizer", "step"):
-        for statistic in ("median", "ci_low", "ci_high", "mean", "std", "min", "max", "p95"):
-            assert f"{phase}_{statistic}_s" in columns
-    assert {"peak_bytes", "memory_before_backward_bytes", "tokens_per_s", "mfu_measured"} < set(
-        columns
-    )
-    with h5py.File(tmp_path / "o.h5") as f:
-        assert f["summary/step_median_s"].attrs["unit"] == "s"
-        (case, *_) = f["cases"].values()
-        assert case.attrs["size"] == "tiny"
-        assert case.attrs["d_model"] == 64
-        assert "PATH" not in f["environment"].attrs
-
-
-def test_measured_peak_memory_matches_the_prediction(paceline, tmp_path):
-    """With a small vocabulary blocks dominate memory; with the course's, the head does."""
-    for vocab in (128, 10000):
-        done = paceline(
-            *("model", "--d-model", 128, "--d-ff", 384, "--layers", 4, "--heads", 4),
-            *("--vocab", vocab, "--context", 64, *CPU, "--warmup", 0, "--steps", 1),
-            *("--mode", "inference,forward,train-step", "--recompute", "none,block,2"),
-            *("--precision", "fp32,bf16", "--output", "o.h5", "--force"),
-        )
-        assert done.code == 0, done.err
-        columns = summary(tmp_path / "o.h5")
-        assert len(columns["mode"]) == 14  # inference has nothing to recompute
-        np.testing.assert_allclose(
-            columns["peak_bytes"], columns["predicted_peak_bytes"], rtol=0.03
-        )
 
 
 def test_dry_run_prints_every_case_and_runs_nothing(paceline, tmp_path):
@@ -148,7 +123,11 @@ def test_dry_run_counts_the_flops_that_an_attention_kernel_executes(paceline):
 
 @pytest.mark.parametrize("experiment", ["model", "attention"])
 def test_a_given_peak_is_used_and_named(paceline, tmp_path, experiment):
-    size = ("--size", "tiny", "--vocab", 32) if experiment == "model" else ("--head-dim", 8)
+    size = {
+        "model": ("--size", "tiny", "--vocab", 32),
+        "attention": ("--head-dim", 8, "--cache", "warm"),
+    }
+    size = size[experiment]
     line = (experiment, *size, "--context", 8, "--batch-size", 1, "--warmup", 0, "--steps", 1)
     line += ("--attention", "flash", "--device", "cpu", "--threads", 1, "--output", "out.h5")
     for options, peak, source in (((), np.nan, ""), (("--peak-tflops", 2.5), 2.5, "--peak-tflops")):
@@ -219,10 +198,8 @@ def test_command_line_overrides_config_file_overrides_preset(paceline, tmp_path)
     assert cases("--config", "run.toml", "--size", "medium") == "4"
     assert cases("--config", "run.toml", "--preset", "precision") == "4"
     (tmp_path / "run.toml").write_text("global-batch = 8\n")
-    assert (
-        " 128 8 fp32"
-        in paceline("model", "--preset", "warmup", "--config", "run.toml", "--dry-run").out
-    )
+    done = paceline("model", "--preset", "warmup", "--config", "run.toml", "--dry-run")
+    assert " 128 8 fp32" in done.out
 
 
 def test_ranges_expand_to_lists(paceline):
@@ -239,7 +216,11 @@ def test_ranges_expand_to_lists(paceline):
 USES = [
     *((name,) for name in ("model", "attention", "ddp", "zero", "collectives", "precision")),
     (
-        *("model", "--context", "8..64*2,100", "--lr", "1e-2"),
+        "model",
+        "--context",
+        "8..64*2,100",
+        "--lr",
+        "1e-2",
         "--memory-timeline",
         "--output",
         "a b.h5",
@@ -259,7 +240,7 @@ PRESETS = {
     "collectives": ("single-node",),
     "precision": ("course", "breaks"),
 }
-USES += [(name, "--preset", preset) for name, all_of_it in PRESETS.items() for preset in all_of_it]
+USES += [(name, "--preset", presets[-1]) for name, presets in PRESETS.items()]
 
 
 @pytest.mark.parametrize("use", USES, ids=lambda use: " ".join(map(str, use[:3])))
@@ -312,14 +293,12 @@ def test_existing_output_is_refused_resumed_or_replaced(paceline, tmp_path):
 
 def test_resume_retries_oom_cases_and_prints_the_kept_rows(paceline, tmp_path):
     args = (*TINY, "--output", "out.h5", "--mode", "forward,train-step")
-    assert paceline(*args, "--memory-limit", "15MB").code == 0
+    assert paceline(*args, "--memory-limit", "1.5MB").code == 0
     assert summary(tmp_path / "out.h5")["status"] == ["ok", "oom"]
     again = paceline(*args, "--resume", "--json")
     assert summary(tmp_path / "out.h5")["status"] == ["ok", "ok"]
-    assert [json.loads(line)["mode"] for line in again.out.splitlines()] == [
-        "forward",
-        "train-step",
-    ]
+    modes = [json.loads(line)["mode"] for line in again.out.splitlines()]
+    assert modes == ["forward", "train-step"]
 
 
 def test_resume_refuses_the_file_of_another_experiment(paceline, tmp_path):
@@ -331,39 +310,16 @@ def test_resume_refuses_the_file_of_another_experiment(paceline, tmp_path):
     assert "'ddp'" in done.message
 
 
-def test_tokens_from_hdf5_and_from_a_flat_file_are_equal(paceline, tmp_path):
-    flat = (np.arange(4 * 8 + 1) * 37 % 1000).astype(np.uint16)
-    flat.tofile(tmp_path / "tokens.bin")
-    with h5py.File(tmp_path / "tokens.h5", "w") as f:
-        f["tokens"] = flat[:-1].reshape(4, 8)
-        f["targets"] = flat[1:].reshape(4, 8)
-    with h5py.File(tmp_path / "next.h5", "w") as f:
-        f["tokens"] = np.stack([flat[i * 8 : i * 8 + 9] for i in range(4)]).astype(np.int64)
-    losses = []
-    for name in ("tokens.bin", "tokens.h5", "next.h5"):
-        done = paceline(*TINY, "--tokens", name, "--dump", "d.h5", "--force", "--output", "o.h5")
-        assert done.code == 0, done.err
-        losses.append(h5py.File(tmp_path / "d.h5")["loss"][0])
-    assert losses[0] == losses[1] == losses[2]
-    paceline(*TINY, "--dump", "d.h5", "--force", "--output", "o.h5")
-    assert h5py.File(tmp_path / "d.h5")["loss"][0] != losses[0]
-
-
-def test_training_lowers_the_loss(paceline, tmp_path):
-    paceline(*TINY, "--dump", "d.h5", "--output", "o.h5")
-    assert summary(tmp_path / "o.h5")["loss"][0] < h5py.File(tmp_path / "d.h5")["loss"][0]
-
-
-@pytest.mark.parametrize("timing", ["phases", "step"])
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize(("precision", "timing"), [("fp32", "phases"), ("bf16", "step")])
 def test_updates_in_backward_give_the_weights_of_serial_updates(
     paceline, tmp_path, precision, timing
 ):
     weights = {}
     for order in ("serial", "in-backward"):
         done = paceline(
-            *("model", "--size", "tiny", "--context", 16, "--precision", precision, *CPU),
+            *("model", "--size", "tiny", "--vocab", 64, "--context", 16, *CPU),
             *("--optimizer", order, "--timing", timing, "--warmup", 1, "--steps", 6),
+            *("--precision", precision),
             *("--dump", f"{order}.dump.h5", "--output", f"{order}.h5"),
         )
         assert done.code == 0, done.err
@@ -398,13 +354,12 @@ def test_updates_in_backward_are_recorded(paceline, tmp_path):
         assert updates == pytest.approx(case["samples/optimizer_total"][0, -1])
 
 
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
-def test_updates_in_backward_reuse_gradient_memory(paceline, tmp_path, precision):
+def test_updates_in_backward_reuse_gradient_memory(paceline, tmp_path):
     """Blocks share gradient memory; the losses equal those of serial updates."""
     dimensions = {"d-model": 64, "d-ff": 192, "layers": 6, "heads": 4, "vocab": 64}
     model = [word for name, n in dimensions.items() for word in (f"--{name}", n)]
     done = paceline(
-        *("model", *model, "--context", 16, "--batch-size", 2, "--precision", precision, *CPU),
+        *("model", *model, "--context", 16, "--batch-size", 2, "--precision", "bf16", *CPU),
         *("--optimizer", "serial,in-backward", "--warmup", 1, "--steps", 6, "--output", "o.h5"),
     )
     assert done.code == 0, done.err
@@ -419,7 +374,7 @@ def test_updates_in_backward_reuse_gradient_memory(paceline, tmp_path, precision
 
 
 def test_no_dump_is_written_for_a_case_that_does_not_fit(paceline, tmp_path):
-    done = paceline(*TINY, "--memory-limit", "15MB", "--dump", "d.h5", "--output", "o.h5")
+    done = paceline(*TINY, "--memory-limit", "1.5MB", "--dump", "d.h5", "--output", "o.h5")
     assert done.code == 0, done.err
     assert summary(tmp_path / "o.h5")["status"] == ["oom"]
     assert not (tmp_path / "d.h5").exists()
@@ -441,14 +396,11 @@ def test_a_gpu_that_is_not_there_is_named_before_the_cpu_is_measured(paceline):
 
 
 def test_info(paceline):
-    done = paceline("info", "--device", "cpu", ranks=2)
+    done = paceline("info", "--device", "cpu")
     assert done.code == 0
     assert "Open MPI" in done.out
     assert "HDF5" in done.out or "hdf5" in done.out
-    assert len([line for line in done.out.splitlines() if " cpu " in line]) == 2
-
-
-def test_info_as_json(paceline):
+    assert len([line for line in done.out.splitlines() if " cpu " in line]) == 1
     done = paceline("info", "--device", "cpu", "--json", ranks=2)
     assert done.code == 0, done.err
     info = json.loads(done.out)

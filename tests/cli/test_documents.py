@@ -1,5 +1,7 @@
-"""The documents: relative links have targets, and the program accepts their command lines."""
+"""The documents: relative links have targets, the program accepts their command lines, and what is
+generated is current. Presets are those of tests/golden/presets.json."""
 
+import json
 import re
 import shlex
 import sys
@@ -11,6 +13,7 @@ from conftest import ROOT
 
 sys.path.insert(0, str(ROOT / "tools"))
 
+import option_tables
 import reference_files
 
 DOCUMENTS = sorted(
@@ -77,3 +80,40 @@ def test_the_list_of_published_files_is_current():
     measured = re.findall(r"^\| `([^`]+)`", document, re.M)
     planned = re.findall(r" > (\S+\.jsonl)$", document, re.M)
     assert files == {*measured, *planned}
+
+
+def test_the_tables_of_options_are_current():
+    assert (ROOT / "docs/options.md").read_text() == option_tables.document()
+
+
+def test_every_option_of_an_experiment_has_a_row():
+    for name, _ in option_tables.experiments():
+        text = option_tables.help_of(name)
+        options = [line.split()[0] for line in text.splitlines() if line.startswith("  --")]
+        assert [row[0] for row in option_tables.rows(text)] == options, name
+
+
+GOLDEN = json.loads((ROOT / "tests/golden/presets.json").read_text())
+NOT_PINNED = {"case", "threads", "reason"}
+
+
+def resolved(rows: list[dict]) -> dict:
+    """The number of cases, and the values of each factor in the order of the cases."""
+    factors = {}
+    for row in rows:
+        for name, value in row.items():
+            if name not in NOT_PINNED and not name.startswith("predicted_"):
+                values = factors.setdefault(name, [])
+                if value not in values:
+                    values.append(value)
+    return {"cases": len(rows), **factors}
+
+
+@pytest.mark.parametrize("preset", GOLDEN)
+def test_a_preset_resolves_to_the_same_factors(paceline, preset):
+    experiment, name = preset.split()
+    # The compiled cases of 'compile' need a GPU.
+    eager = ("--exec", "eager") if name == "compile" else ()
+    done = paceline(experiment, "--preset", name, *eager, "--device", "cpu", "--dry-run", "--json")
+    assert done.code == 0, done.err
+    assert resolved([json.loads(line) for line in done.out.splitlines()]) == GOLDEN[preset]

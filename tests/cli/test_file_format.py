@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from conftest import ROOT
+from conftest import ROOT, made
 from result_files import summary
 
 sys.path.insert(0, str(ROOT / "tools"))
@@ -19,18 +19,20 @@ import file_format
 
 CPU = ("--device", "cpu", "--threads", 1, "--warmup", 1, "--quiet")
 TINY = ("--size", "tiny", "--context", 8, *CPU)
+SMALL = (*TINY, "--vocab", 64)
+BRIEF = ("--cache", "warm", "--steps", 1)
 
 
-@pytest.fixture
-def tiny(paceline, tmp_path):
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory):
     """results/tiny.h5 of two ranks, with a case that ran and a case that did not fit."""
-    done = paceline(
-        *("model", *TINY, "--steps", 3, "--mode", "forward,train-step"),
-        *("--memory-limit", "20MB", "--output", "results/tiny.h5"),
+    folder = tmp_path_factory.mktemp("tiny") / "results"
+    folder.mkdir()
+    return made(
+        *(folder / "tiny.h5", "model", *TINY, "--steps", 3, "--mode", "forward,train-step"),
+        *("--memory-limit", "20MB"),
         ranks=2,
     )
-    assert done.code == 0, done.err
-    return tmp_path / "results/tiny.h5"
 
 
 def ok_case(path):
@@ -49,8 +51,8 @@ def test_file_format_document_is_current():
     assert (ROOT / "docs/file-format.md").read_text() == file_format.document()
 
 
-def test_the_python_lines_of_the_readme_run(tiny, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_the_python_lines_of_the_readme_run(tiny, monkeypatch):
+    monkeypatch.chdir(tiny.parents[1])
     found = {}
     exec(file_format.readme_lines(), found)
     table = found["table"]
@@ -64,11 +66,11 @@ def test_the_python_lines_of_the_readme_run(tiny, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("ranks", "arguments"),
     [
-        (0, ("model", *TINY, "--steps", 1, "--memory-timeline", "--recompute", "none,block")),
-        (2, ("model", *TINY, "--steps", 1, "--optimizer", "in-backward")),
-        (2, ("ddp", *TINY, "--steps", 1, "--sync", "none,naive,bucketed", "--verify", 1)),
-        (2, ("zero", *TINY, "--steps", 1, "--shard", "broadcast,zero2,fsdp")),
-        (0, ("attention", "--context", 16, "--attention", "naive,fused,flash", *CPU)),
+        (0, ("model", *SMALL, "--steps", 1, "--memory-timeline", "--recompute", "none,block")),
+        (2, ("model", *SMALL, "--steps", 1, "--optimizer", "in-backward")),
+        (2, ("ddp", *SMALL, "--steps", 1, "--sync", "none,naive,bucketed", "--verify", 1)),
+        (2, ("zero", *SMALL, "--steps", 1, "--shard", "broadcast,zero2,fsdp")),
+        (0, ("attention", "--context", 16, "--attention", "naive,fused,flash", *CPU, *BRIEF)),
         (0, ("precision", "--device", "cpu", "--quiet")),
         (2, ("collectives", "--backend", "mpi", "--bytes", "1KB,2KB,4KB", "--fit", "--quiet")),
     ],
@@ -98,7 +100,7 @@ def test_attributes_and_datasets_that_do_not_apply_are_absent(tiny):
 
 
 def test_after_a_resume_each_case_names_its_own_run(paceline, tmp_path):
-    args = ("model", *TINY, "--steps", 1, "--output", "o.h5")
+    args = ("model", *SMALL, "--steps", 1, "--output", "o.h5")
     paceline(*args, "--mode", "forward", env={"OMP_PLACES": "cores"})
     done = paceline(*args, "--mode", "forward,inference", "--resume", ranks=2)
     assert done.code == 0, done.err

@@ -1,33 +1,27 @@
 """Some seeds of tests/fuzz/files.py, and regression tests of what other seeds have found."""
 
 import shutil
-import subprocess
 import sys
 
 import h5py
 import pytest
 
-from conftest import ROOT, command
+from conftest import ROOT, made, run_line
 from result_files import split_into_case_files
 
 PROGRAM = ROOT / "tests" / "fuzz" / "files.py"
-TINY = ("model", "--size", "tiny", "--device", "cpu", "--warmup", 0, "--steps", 1, "--quiet")
+ONCE = ("--device", "cpu", "--warmup", 0, "--steps", 1, "--quiet")
+TINY = ("model", "--size", "tiny", "--vocab", 64, *ONCE)
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
-    path = tmp_path_factory.mktemp("whole") / "whole.h5"
-    line = command(0, *TINY, "--context", 8, "--output", path)
-    subprocess.run(line, capture_output=True, timeout=60, check=True)
-    return path
+    return made(tmp_path_factory.mktemp("whole") / "whole.h5", *TINY, "--context", 8)
 
 
-def test_damaged_files_end_in_one_line():
-    done = subprocess.run(
-        [sys.executable, PROGRAM, "--runs", "12"],
-        capture_output=True, text=True, timeout=300, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
+def test_damaged_files_end_in_one_line(tmp_path):
+    done = run_line(tmp_path, [sys.executable, PROGRAM, "--runs", "6"])
+    assert done.code == 0, done.out + done.err
 
 
 def test_merge_sets_a_damaged_case_aside(paceline, tmp_path):

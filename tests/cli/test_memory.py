@@ -1,14 +1,16 @@
-"""The memory tables of a case: by kind and phase, against the closed forms, as a timeline."""
+"""The memory tables of a case: by kind and phase, against the closed forms, as a timeline; and the
+values of --recompute with the least memory."""
 
 import h5py
 import numpy as np
 import pandas as pd
 import pytest
 
-from result_files import columns_of
+from result_files import columns_of, rows
 
 CPU = ("--device", "cpu", "--threads", 1, "--warmup", 1, "--steps", 1)
-TINY = ("model", "--size", "tiny", "--context", 8, *CPU)
+DEEP = ("model", "--d-model", 32, "--d-ff", 64, "--layers", 8, "--heads", 2, "--vocab", 64)
+TINY = ("model", "--size", "tiny", "--vocab", 64, "--context", 8, *CPU)
 KINDS = (
     "parameter", "gradient", "optimizer_state", "activation", "communication", "workspace",
 )  # fmt: skip
@@ -33,11 +35,11 @@ def run(paceline, tmp_path):
 @pytest.mark.parametrize(
     ("layers", "vocab", "context", "attention"),
     [
-        (4, 128, 64, "naive"),
-        (4, 128, 64, "fused"),
-        (4, 128, 64, "flash"),
-        (2, 1000, 128, "flash"),
+        (3, 128, 32, "naive"),
+        (2, 512, 32, "flash"),
+        pytest.param(4, 128, 64, "fused", marks=pytest.mark.long),
         pytest.param(2, 1000, 128, "naive", marks=pytest.mark.long),
+        pytest.param(2, 1000, 128, "flash", marks=pytest.mark.long),
         pytest.param(3, 10000, 64, "naive", marks=pytest.mark.long),
     ],
 )
@@ -82,13 +84,13 @@ def test_peaks_by_rank_phase_and_kind(run):
     assert list(phases["phase"]) == ["forward", "backward", "optimizer"] * 4
     assert list(phases["step"]) == (["first"] * 3 + ["steady"] * 3) * 2
     assert list(phases["rank"]) == [0] * 6 + [1] * 6
-    for (rank, step), rows in phases.groupby(["rank", "step"]):
+    for (rank, step), part in phases.groupby(["rank", "step"]):
         at = marks[(marks["rank"] == rank) & (marks["step"] == step)].set_index("mark")
-        assert rows["peak"].max() == at.loc["after step", "peak"]
+        assert part["peak"].max() == at.loc["after step", "peak"]
         ends = at.loc[["before backward", "before optimizer", "after step"]]
         for kind in ("peak", *KINDS):
-            assert (rows[kind].to_numpy() >= ends[kind.replace("peak", "active")]).all()
-        assert (rows[list(KINDS)].sum(axis=1) >= rows["peak"]).all()
+            assert (part[kind].to_numpy() >= ends[kind.replace("peak", "active")]).all()
+        assert (part[list(KINDS)].sum(axis=1) >= part["peak"]).all()
     steady = phases[phases["step"] == "steady"].set_index("phase")
     assert (steady.loc["optimizer", "activation"] == 0).all()
     assert (steady.loc["forward", "activation"] > 0).all()
@@ -105,11 +107,11 @@ def test_every_parameter_has_a_range_in_every_array(run):
     first = ranges[ranges["array"] == "parameters"].set_index("name")
     assert first.loc["layers.1.attn.k_proj.weight", "bytes"] == 64 * 64 * 4
     assert len(first) == 2 * 9 + 3
-    for array, rows in ranges.groupby("array"):
-        rows = rows.sort_values("offset")
-        ends = (rows["offset"] + rows["bytes"]).to_numpy()
-        assert (ends[:-1] <= rows["offset"].to_numpy()[1:]).all()
-        in_order = rows.set_index("name").reindex(first.index)
+    for array, part in ranges.groupby("array"):
+        part = part.sort_values("offset")
+        ends = (part["offset"] + part["bytes"]).to_numpy()
+        assert (ends[:-1] <= part["offset"].to_numpy()[1:]).all()
+        in_order = part.set_index("name").reindex(first.index)
         assert (in_order["bytes"] * 4 == first["bytes"] * element[array]).all()
 
 
@@ -129,6 +131,8 @@ def test_the_largest_blocks_say_where_they_come_from(run):
 
 def test_memory_of_the_ledger_allocator_and_driver(run):
     (case,) = run(*TINY)
+    assert "timeline" not in case["memory"]
+    assert not case.attrs["memory_timeline"]
     counts = table(case, "memory/driver").pivot(index="when", columns="line", values="bytes")
     ledger, reserved = counts["ledger"], counts["reserved by the allocator"]
     driver, others = counts["driver says in use"], counts["context and libraries"]
@@ -161,12 +165,6 @@ def test_the_timeline_records_one_steady_step(run):
     scope = "forward/block 1/attention/scaled dot product attention/computing attention scores"
     assert len(events[events["scope"] == scope]) == 2  # one allocation, one release
     assert case.attrs["memory_timeline"]
-
-
-def test_the_timeline_is_optional(run):
-    (case,) = run(*TINY)
-    assert "timeline" not in case["memory"]
-    assert not case.attrs["memory_timeline"]
 
 
 def test_data_parallel_training_has_a_timeline_too(run):
@@ -203,3 +201,36 @@ def test_the_memory_preset(paceline):
     )
     done = paceline("model", "--preset", "memory", "--size", "tiny", "--dump", "d.h5", "--dry-run")
     assert "this sweep has 18" in done.message
+
+
+def test_a_sweep_over_recompute_names_least_memory_and_fastest(paceline, tmp_path):
+    sweep = ("--context", "16,64", "--recompute", "none,block,2,4")
+    done = paceline(*DEEP, *CPU, *sweep, "--quiet", "--output", "out.h5")
+    assert done.code == 0, done.err
+    table = rows(tmp_path / "out.h5")
+    with h5py.File(tmp_path / "out.h5") as f:
+        named = {name: column[:] for name, column in f["recompute"].items()}
+    assert [of.decode() for of in named["of"]] == ["context 16", "context 64"]
+    for i, context in enumerate((16, 64)):
+        of_context = [row for row in table if row["context"] == context]
+        least = min(of_context, key=lambda row: row["peak_bytes"])
+        fastest = min(of_context, key=lambda row: row["step_median_s"])
+        assert named["least_memory"][i].decode() == least["recompute"]
+        assert named["least_memory_peak_bytes"][i] == least["peak_bytes"]
+        assert named["least_memory_step_s"][i] == least["step_median_s"]
+        assert named["fastest"][i].decode() == fastest["recompute"]
+        assert named["fastest_peak_bytes"][i] == fastest["peak_bytes"]
+        assert named["fastest_step_s"][i] == fastest["step_median_s"]
+        assert least["recompute"] != "none"
+    assert "least_memory" in done.out or "least memory" in done.out
+
+
+@pytest.mark.parametrize(("recompute", "shown"), [("none,block", True), ("block", False)])
+def test_all_cases_are_one_group_and_a_single_value_has_no_table(
+    paceline, tmp_path, recompute, shown
+):
+    done = paceline(*DEEP, *CPU, "--recompute", recompute, "--quiet", "--output", "out.h5")
+    assert done.code == 0, done.err
+    assert ("of all cases" in done.out) == shown
+    with h5py.File(tmp_path / "out.h5") as f:
+        assert ("recompute" in f) == shown

@@ -9,12 +9,12 @@ import subprocess
 import h5py
 import pytest
 
-from conftest import BUILD, PROGRAM, command
+from conftest import BUILD, PROGRAM, command, run_line
 from result_files import split_into_case_files, summary
 
 TINY = (
-    "model", "--size", "tiny", "--context", "8", "--batch-size", "2", "--threads", "1",
-    "--device", "cpu", "--warmup", "0", "--steps", "1", "--quiet",
+    "model", "--size", "tiny", "--vocab", 16, "--context", 8, "--batch-size", 2, "--threads", 1,
+    "--device", "cpu", "--warmup", 0, "--steps", 1, "--quiet",
 )  # fmt: skip
 SUMS = ("precision", "--study", "accumulation", "--arithmetic", "fp32", "--quiet")
 
@@ -49,28 +49,28 @@ def test_cases_of_two_experiments_are_not_mixed(paceline, tmp_path):
     assert len(summary(tmp_path / "m.h5")["case"]) == 1
 
 
-@pytest.mark.parametrize(
-    ("output", "option", "file"),
-    [("--output", "--load-weights", "w.h5"), ("--output", "--tokens", "t.h5"),
-     ("--output", "--config", "c.h5"), ("--dump", "--tokens", "t.h5"),
-     ("--dump", "--config", "c.h5")],
-)  # fmt: skip
-def test_a_file_to_read_is_not_replaced(paceline, tmp_path, output, option, file):
+def test_a_file_to_read_is_not_replaced(paceline, tmp_path):
     assert paceline(*TINY, "--output", "r.h5", "--dump", "w.h5").code == 0
     with h5py.File(tmp_path / "t.h5", "w") as tokens:
         tokens["tokens"] = [[1, 2, 3, 4, 5, 6, 7, 8]] * 2
         tokens["targets"] = tokens["tokens"][:]
     (tmp_path / "c.h5").write_text('size = "tiny"\n')
-    before = (tmp_path / file).read_bytes()
-    (tmp_path / "link.h5").symlink_to(file)
-    for name in (file, "link.h5"):
-        rest = () if output == "--output" else ("--output", "new.h5")
-        done = paceline(*TINY, option, file, output, name, *rest, "--force")
-        assert done.code == 2
-        assert (
-            done.message == f"paceline: {output}: is the same file as {option}; name another file"
-        )
-        assert (tmp_path / file).read_bytes() == before
+    link = tmp_path / "link.h5"
+    for output, option, file in (
+        ("--output", "--load-weights", "w.h5"), ("--output", "--tokens", "t.h5"),
+        ("--output", "--config", "c.h5"), ("--dump", "--tokens", "t.h5"),
+        ("--dump", "--config", "c.h5"),
+    ):  # fmt: skip
+        before = (tmp_path / file).read_bytes()
+        link.unlink(missing_ok=True)
+        link.symlink_to(file)
+        for name in (file, "link.h5"):
+            rest = () if output == "--output" else ("--output", "new.h5")
+            done = paceline(*TINY, option, file, output, name, *rest, "--force")
+            assert done.code == 2
+            says = f"paceline: {output}: is the same file as {option}; name another file"
+            assert done.message == says
+            assert (tmp_path / file).read_bytes() == before
 
 
 def test_weights_may_be_dumped_to_where_they_came_from(paceline):
@@ -93,11 +93,9 @@ def test_a_working_folder_that_is_gone(tmp_path):
     gone = tmp_path / "gone"
     gone.mkdir()
     line = f"rmdir ../gone && exec {' '.join(command(0, *TINY))} --output {tmp_path}/out.h5"
-    done = subprocess.run(
-        ["bash", "-c", line], cwd=gone, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 3
-    assert "the working folder no longer exists; cd to one that does" in done.stderr
+    done = run_line(gone, ["bash", "-c", line])
+    assert done.code == 3
+    assert "the working folder no longer exists; cd to one that does" in done.err
 
 
 def test_an_output_whose_name_is_not_utf_8(tmp_path):
@@ -117,7 +115,7 @@ def test_an_output_whose_name_is_not_utf_8(tmp_path):
 def test_resuming_with_an_input_file_that_has_changed_is_a_warning(paceline, tmp_path, option):
     """The finished case, which read the old file, is kept."""
     path = tmp_path / "input"
-    model = (*TINY, "--vocab", 16, "--output", "out.h5")
+    model = (*TINY, "--output", "out.h5")
     if option == "--tokens":
         path.write_bytes(bytes(2 * 200))
     else:
@@ -167,11 +165,7 @@ def test_a_dry_run_predicts_the_peak_that_the_record_has(paceline, tmp_path):
 def test_a_table_that_no_stream_takes_is_an_error(tmp_path, closed):
     """Otherwise a pipe that MPI opens takes the place of standard output, and the table."""
     line = command(0, "ddp", *TINY[1:], "--output", "out.h5")
-    done = subprocess.run(
-        ["sh", "-c", f'exec "$@" {closed}', "sh", *line],
-        cwd=tmp_path, capture_output=True, timeout=60, check=False,
-    )  # fmt: skip
-    assert done.returncode == 6
+    assert run_line(tmp_path, ["sh", "-c", f'exec "$@" {closed}', "sh", *line]).code == 6
     assert len(summary(tmp_path / "out.h5")["case"]) == 1
 
 
@@ -179,14 +173,11 @@ def test_a_table_that_no_stream_takes_is_an_error(tmp_path, closed):
 def test_what_a_library_prints_is_not_in_our_output(tmp_path, ranks):
     """As NCCL does, with NCCL_DEBUG."""
     line = command(ranks, "collectives", "--bytes", "1KB,2KB", "--json", "--device", "cpu")
-    done = subprocess.run(
-        [word.replace(str(PROGRAM), str(BUILD / "paceline_lying")) for word in line],
-        cwd=tmp_path, env=os.environ | {"PACELINE_LIE": "print library 0 1 1"},
-        capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert [json.loads(row)["bytes"] for row in done.stdout.splitlines()] == [1000, 2000]
-    assert done.stderr.count("a library's line\n") == max(1, ranks)
+    words = [word.replace(str(PROGRAM), str(BUILD / "paceline_lying")) for word in line]
+    done = run_line(tmp_path, words, PACELINE_LIE="print library 0 1 1")
+    assert done.code == 0, done.err
+    assert [json.loads(row)["bytes"] for row in done.out.splitlines()] == [1000, 2000]
+    assert done.err.count("a library's line\n") == max(1, ranks)
 
 
 def test_only_a_file_is_replaced(paceline, tmp_path):

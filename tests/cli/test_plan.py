@@ -54,28 +54,21 @@ def test_residual_stream(paceline, context, mib):
         (("--fsdp", 16, "--tp", 4, "--ranks", 65), "--ranks: 65 is not --fsdp 16 x --tp 4 = 64"),
         (("--ranks", 6, "--tp", 4), "--ranks: 6 cannot be split into groups of --tp 4"),
         (("--size", "xl", "--tp", 2), "--tp: 2 ranks do not divide --heads 25"),
-        (("--fsdp", 2, "--shard", "zero1"), "--fsdp: implies --shard fsdp"),
         (("--d-model", 64, "--d-ff", 128), "--d-model: needs --layers and --heads"),
-        (("--heads", 7), "--heads: needs --d-model, --d-ff and --layers"),
         (("--blocks", "two-matrix", "--layers", 2), "--layers: needs --d-model and --d-ff"),
-        (("--size", "xl", "--heads", 5), "--size: cannot be combined with --heads"),
         (("--size", "custom"), "--size: custom needs --d-model, --d-ff, --layers and --heads"),
         (("--memory", 0), "--memory: must be above 0"),
-        (("--link-bandwidth", 0), "--link-bandwidth: must be above 0"),
         (("--fsdp", 2**20, "--tp", 2), "--fsdp: 1048576 x --tp 2 are 2097152 ranks; use 1048576"),
         (("--hardware", "h1000"), "--hardware: 'h1000' is unknown; choose h100"),
         (("--hardware", "tpu-v5p"), "--hardware: tpu-v5p has no stated peak for fp32"),
         (("--preset", "xxl", "--heads", 8), "--heads: goes with --blocks transformer"),
         (("--sync", "flat", "--shard", "zero1"), "--sync: cannot be combined with --shard"),
-        (("--sync", "flat", "--fsdp", 2), "--sync: cannot be combined with --shard or --fsdp"),
         (("--sharded-activations", 2), "--sharded-activations: "),
         (("--run-tokens", 1e9), "--run-tokens: goes with --ask run"),
         (("--mesh-axes", "2"), "--mesh-axes: takes two numbers: MX,MY"),
-        (("--hardware", "cpu"), "--hardware: 'cpu' is unknown"),
         (("--ask", "run"), "--ask: run needs --run-tokens N"),
         (("--ask", "best-bucket"), "--ask: best-bucket needs --ranks above --tp"),
         (("--ask", "best-bucket", "--ranks", 2, "--latency", 0), "needs --latency above 0"),
-        (("--ask", "everything"), "--ask: 'everything' is unknown"),
     ],
 )
 def test_impossible_layouts_are_refused_with_advice(paceline, options, message):
@@ -144,7 +137,7 @@ def test_hardware_file_adds_and_replaces_devices(paceline, tmp_path):
         (OWN_DEVICES, ("--hardware", "owm"), "--hardware: 'owm' is unknown; choose h100, own, "),
         (OWN_DEVICES, ("--hardware", "own"), "own has no stated peak for fp32"),
         (
-            "[own]\nmemory_GB = 24\n",
+            "[own]\nmemory_GB = 2\n",
             ("--hardware", "own"),
             "devices.toml:1:2: own lacks node_devices",
         ),
@@ -230,6 +223,9 @@ def test_nothing_fits_into_little_memory(paceline, question):
     row = ask(paceline, question, "--size", "xl", "--memory", "1GB")
     assert row["largest"] == 0
     assert row["peak_bytes"] > row["memory_bytes"] == 1e9
+    done = paceline("plan", "--size", "tiny", "--memory", 5)
+    assert "does not fit in 5 bytes" in done.out
+    assert done.out.startswith("1 rank = 1 data-parallel")
 
 
 def test_an_answer_has_its_units(paceline):
@@ -239,12 +235,6 @@ def test_an_answer_has_its_units(paceline):
         r"best-bucket: bucket \S+ MB, gradient 7.99 GB, latency 10.0 us, bandwidth \S+ GB/s", bucket
     )
     assert re.fullmatch(r"largest-batch: largest \d+, peak \S+ GB, memory 80\.0 GB", batch)
-
-
-def test_little_memory_is_in_bytes_and_one_rank_is_no_ranks(paceline):
-    done = paceline("plan", "--size", "tiny", "--memory", 5)
-    assert "does not fit in 5 bytes" in done.out
-    assert done.out.startswith("1 rank = 1 data-parallel")
 
 
 @pytest.mark.parametrize(
@@ -272,25 +262,16 @@ def test_efficiency_falls_as_replicas_grow(paceline):
     assert values[-1] < 1
 
 
-def test_a_launch_prints_the_plan_once(paceline):
-    done = paceline("plan", "--size", "small", "--ask", "memory", ranks=2)
-    assert done.code == 0
-    assert len(done.out.splitlines()) == 1
-
-
 @pytest.mark.parametrize(("size", "rows"), [("xl", 0), ("large", 1)])
 def test_wider_tensor_parallelism_is_offered_where_heads_divide(paceline, size, rows):
     found = plan(paceline, "--size", size, "--ranks", 2)["what_if"]
     assert sum(row["what"].startswith("tensor parallel") for row in found) == rows
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        (),
-        ("--shard", "zero1", "--ranks", 64, "--precision", "fp32", "--hardware", "h100"),
-    ],
-)
+LAYOUT = ("--shard", "zero1", "--ranks", 64, "--precision", "fp32", "--hardware", "h100")
+
+
+@pytest.mark.parametrize("options", [(), LAYOUT])
 def test_the_printed_formula_gives_the_least_d_ff(paceline, options):
     (row,) = plan(paceline, "--preset", "xxl", *options)["compute_bound"]
     text = " ".join(paceline(*XXL, *options).out.split())

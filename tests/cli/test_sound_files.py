@@ -8,7 +8,7 @@ import h5py
 import numpy as np
 import pytest
 
-from conftest import command
+from conftest import made, shared_library
 from result_files import KILLED, WITHOUT_LOCKS, rows, split_into_case_files
 
 ONCE = ("--device", "cpu", "--threads", 1, "--warmup", 0, "--steps", 1, "--quiet")
@@ -16,21 +16,19 @@ TINY = ("model", "--size", "tiny", "--vocab", 100, "--context", 8, *ONCE)
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
+def inputs(tmp_path_factory):
     """tokens.h5, and weights.h5 of TINY."""
     folder = tmp_path_factory.mktemp("made")
     with h5py.File(folder / "tokens.h5", "w") as file:
         file["tokens"] = np.arange(160).reshape(16, 10) % 100
-    line = command(0, *TINY, "--output", "out.h5", "--dump", "weights.h5")
-    subprocess.run(line, cwd=folder, capture_output=True, timeout=60, check=True)
-    return folder
+    return made(folder / "out.h5", *TINY, "--dump", "weights.h5").parent
 
 
 @pytest.fixture(params=["--tokens", "--load-weights"])
-def given(made, tmp_path, request):
+def given(inputs, tmp_path, request):
     """(option, file): an input in tmp_path."""
     name = {"--tokens": "tokens.h5", "--load-weights": "weights.h5"}[request.param]
-    shutil.copy(made / name, tmp_path)
+    shutil.copy(inputs / name, tmp_path)
     return request.param, name
 
 
@@ -65,9 +63,9 @@ def test_a_file_whose_writer_was_killed(paceline, tmp_path, given):
     assert paceline(*TINY, option, name).code == 0
 
 
-def test_a_file_system_without_locks(paceline, tmp_path, made, without_locks):
+def test_a_file_system_without_locks(paceline, tmp_path, inputs, without_locks):
     for name in ("tokens.h5", "weights.h5"):
-        shutil.copy(made / name, tmp_path)
+        shutil.copy(inputs / name, tmp_path)
     line = (*TINY, "--tokens", "tokens.h5", "--load-weights", "weights.h5", "--output", "out.h5")
     done = paceline(*line, "--context", "4,8", ranks=2, env=without_locks)
     assert done.code == 0, done.err
@@ -82,16 +80,16 @@ def test_a_file_system_without_locks(paceline, tmp_path, made, without_locks):
     assert [path.name for path in tmp_path.glob("*.damaged")] == []
 
 
-def test_no_warning_of_locks_where_hdf5_shall_take_none(paceline, made, without_locks):
-    done = paceline(*TINY, "--tokens", made / "tokens.h5", env=without_locks | WITHOUT_LOCKS)
+def test_no_warning_of_locks_where_hdf5_shall_take_none(paceline, inputs, without_locks):
+    done = paceline(*TINY, "--tokens", inputs / "tokens.h5", env=without_locks | WITHOUT_LOCKS)
     assert done.code == 0
     assert "tokens.h5" not in done.err
 
 
-def test_a_filter_that_is_not_installed(paceline, tmp_path, made):
+def test_a_filter_that_is_not_installed(paceline, tmp_path, inputs):
     with h5py.File(tmp_path / "lzf.h5", "w") as file:
         file.create_dataset("tokens", data=np.zeros((64, 64), int), compression="lzf")
-    with h5py.File(made / "weights.h5") as old, h5py.File(tmp_path / "weights.h5", "w") as new:
+    with h5py.File(inputs / "weights.h5") as old, h5py.File(tmp_path / "weights.h5", "w") as new:
         for name, weights in old["weights"].items():
             compression = "lzf" if weights.ndim == 2 else None
             new.create_dataset(name, data=weights[:], compression=compression)
@@ -104,7 +102,7 @@ def test_a_filter_that_is_not_installed(paceline, tmp_path, made):
         )
 
 
-def test_values_in_other_files(paceline, tmp_path, made):
+def test_values_in_other_files(paceline, tmp_path, inputs):
     """HDF5 reads 0 for a source that is missing."""
     layout = h5py.VirtualLayout((16, 10), int)
     layout[:] = h5py.VirtualSource("moved.h5", "tokens", (16, 10), int)
@@ -135,9 +133,7 @@ int H5Dread(void) { return raise(SIGNAL); }
 @pytest.mark.parametrize("signal", ["SIGSEGV", "SIGBUS", "SIGABRT", "SIGFPE"])
 def test_a_file_on_which_hdf5_crashes_is_named(paceline, tmp_path, given, signal):
     option, name = given
-    (tmp_path / "crash.c").write_text(CRASH)
-    subprocess.run(["cc", "-shared", "-fPIC", f"-DSIGNAL={signal}", "-o", "crash.so", "crash.c"],
-                   cwd=tmp_path, check=True)  # fmt: skip
-    done = paceline(*TINY, option, name, env={"LD_PRELOAD": str(tmp_path / "crash.so")})
+    library = shared_library(tmp_path, CRASH, f"-DSIGNAL={signal}")
+    done = paceline(*TINY, option, name, env={"LD_PRELOAD": str(library)})
     assert done.code == 2
     assert done.err == f"paceline: {option}: {name} crashes HDF5: it is damaged\n"

@@ -3,17 +3,17 @@
 import json
 import os
 import resource
-import subprocess
 from pathlib import Path
 
 import h5py
 import pytest
 
-from conftest import PATIENCE, PROGRAM, command
+from conftest import PROGRAM, command, run_line, shared_library
 from result_files import columns_of, summary
 
 CPU = ("--device", "cpu", "--quiet", "--output", "out.h5")
-MODEL = ("model", "--size", "tiny", "--context", 16, "--warmup", 0, "--steps", 2, *CPU)
+MODEL = ("model", "--size", "tiny", "--vocab", 64, "--context", 16, "--warmup", 0, "--steps", 2)
+MODEL += CPU
 OPENBLAS = "OPENBLAS_CORETYPE"
 
 
@@ -43,24 +43,22 @@ def test_as_many_threads_as_openmp_grants(paceline, tmp_path, variables, asked, 
 
 
 @pytest.mark.parametrize("ranks", [0, 2])
-@pytest.mark.parametrize("bind", ["true", "close", "spread"])
-def test_threads_that_openmp_binds_have_all_cores(paceline, ranks, bind):
+def test_threads_that_openmp_binds_have_all_cores(paceline, ranks):
     """It binds the main thread to one core before the program starts."""
 
     def threads(**env):
         done = paceline("info", "--json", "--device", "cpu", ranks=ranks, env=env)
         return [rank["threads"] for rank in json.loads(done.out)["ranks"]]
 
-    assert threads(OMP_PROC_BIND=bind) == threads()
+    unbound = threads()
+    for bind in ("true", "close", "spread"):
+        assert threads(OMP_PROC_BIND=bind) == unbound
 
 
 def test_all_ranks_have_the_threads_of_the_rank_with_the_fewest(tmp_path):
     mine = command(1, *MODEL, "--threads", 2)
     few = ["env", "OMP_THREAD_LIMIT=1", *mine[mine.index(str(PROGRAM)) :]]
-    subprocess.run(
-        [*mine, ":", "-np", "1", *few], cwd=tmp_path, capture_output=True, timeout=PATIENCE,
-        check=True,
-    )  # fmt: skip
+    assert run_line(tmp_path, [*mine, ":", "-np", "1", *few]).code == 0
     assert threads_in(tmp_path) == ([1], [1, 1])
 
 
@@ -68,20 +66,13 @@ def limited_to(kind, most):
     return lambda: resource.setrlimit(kind, (most, most))
 
 
-def run(folder, *args, preexec_fn):
-    return subprocess.run(
-        command(0, *args), cwd=folder, capture_output=True, text=True, timeout=PATIENCE,
-        check=False, preexec_fn=preexec_fn,
-    )  # fmt: skip
-
-
 @pytest.mark.parametrize("command_", [MODEL, ("info",), ("collectives", "--bytes", 8, *CPU)])
 def test_threads_that_the_system_refuses(tmp_path, command_):
     """OpenMP would end the program with 1, which is no code of ours."""
     too_little = limited_to(resource.RLIMIT_AS, 4 << 30)  # for the stacks
-    done = run(tmp_path, *command_, "--threads", 4096, preexec_fn=too_little)
-    assert done.returncode == 3, done.stderr
-    (line,) = done.stderr.splitlines()
+    done = run_line(tmp_path, command(0, *command_, "--threads", 4096), too_little)
+    assert done.code == 3, done.err
+    (line,) = done.err.splitlines()
     assert line.startswith("paceline: --threads: a rank needs ")
     assert "ulimit -u" in line
 
@@ -108,21 +99,21 @@ def control_group():
 def test_processes_that_a_control_group_refuses(tmp_path, control_group):
     group, join = control_group("pids")
     (group / "pids.max").write_text("20")
-    done = run(tmp_path, *MODEL, "--threads", 64, preexec_fn=join)
-    assert done.returncode == 3, done.stderr
-    assert "pids.max" in done.stderr
-    done = run(tmp_path, *MODEL, "--threads", 8, preexec_fn=join)
-    assert done.returncode == 0, done.stderr
+    done = run_line(tmp_path, command(0, *MODEL, "--threads", 64), join)
+    assert done.code == 3, done.err
+    assert "pids.max" in done.err
+    done = run_line(tmp_path, command(0, *MODEL, "--threads", 8), join)
+    assert done.code == 0, done.err
 
 
 def test_threads_follow_a_cpu_quota(tmp_path, control_group):
     group, join = control_group("cpu")
     (group / "cpu.cfs_period_us").write_text("100000")
     (group / "cpu.cfs_quota_us").write_text("90000")
-    done = run(tmp_path, *MODEL, preexec_fn=join)
-    assert done.returncode == 0, done.stderr
+    done = run_line(tmp_path, command(0, *MODEL), join)
+    assert done.code == 0, done.err
     assert threads_in(tmp_path) == ([1], [1])
-    assert "warning: cpu_quota: " in done.stdout
+    assert "warning: cpu_quota: " in done.out
     with h5py.File(tmp_path / "out.h5") as f:
         (case,) = f["cases"].values()
         assert "a CPU quota allows 0.9 of " in case.attrs["warnings"]
@@ -170,10 +161,8 @@ char* openblas_get_corename(void) {
 @pytest.mark.usefixtures("openblas")
 @pytest.mark.parametrize("ranks", [0, 2])
 def test_the_kernels_are_those_of_the_processor(paceline, tmp_path, ranks):
-    (tmp_path / "unknowing.c").write_text(UNKNOWING)
-    line = ["cc", "-shared", "-fPIC", "-o", "unknowing.so", "unknowing.c"]
-    subprocess.run(line, cwd=tmp_path, timeout=PATIENCE, check=True)
-    preloaded = f"{tmp_path / 'unknowing.so'}:{os.environ.get('LD_PRELOAD', '')}"
+    library = shared_library(tmp_path, UNKNOWING)
+    preloaded = f"{library}:{os.environ.get('LD_PRELOAD', '')}"
     done = paceline("info", "--json", ranks=ranks, env={"LD_PRELOAD": preloaded})
     assert (done.code, done.err) == (0, "")
     environment = json.loads(done.out)["environment"]

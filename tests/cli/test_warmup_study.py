@@ -49,10 +49,8 @@ def test_the_job_starts_a_process_for_every_size(tmp_path):
         "PACELINE_RESULTS": str(tmp_path / "results"), "LOG": str(tmp_path / "log"),
     }  # fmt: skip
     inherited = {name: os.environ[name] for name in os.environ if not name.startswith("SLURM_")}
-    subprocess.run(
-        ["bash", ROOT / "jobs/warmup.sbatch"], env=inherited | variables, check=True,
-        timeout=PATIENCE, cwd=tmp_path,
-    )  # fmt: skip
+    subprocess.run(["bash", ROOT / "jobs/warmup.sbatch"], env=inherited | variables, check=True,
+                   timeout=PATIENCE, cwd=tmp_path)  # fmt: skip
     processes, lines = zip(
         *(line.split(" ", 1) for line in (tmp_path / "log").read_text().splitlines()), strict=True
     )

@@ -1,22 +1,21 @@
 """Bad input: the documented exit code, and one line that names the option and valid values."""
 
 import os
-import subprocess
+import shutil
 
 import h5py
 import numpy as np
 import pytest
 
-from conftest import PROGRAM, ROOT, WRITE_CODE
+from conftest import PROGRAM, ROOT, WRITE_CODE, made, run_line
 
 ONCE = ("--warmup", 0, "--steps", 1, "--quiet")
-TINY = ("model", "--size", "tiny", "--context", 8, "--device", "cpu", *ONCE)
+TINY = ("model", "--size", "tiny", "--vocab", 64, "--context", 8, "--device", "cpu", *ONCE)
 
 PACKED = ROOT / "results/reference/weak-ddp-1-h200.h5.xz"
 WRONG = [
     (("model", "--sizes", "tiny"), "--sizes", "--help"),
     (("model", "--size", "smal"), "--size", "tiny, small, medium"),
-    (("model", "--precision", "int8"), "--precision", "fp32"),
     (("model", "--precision", "tf32", "--device", "cpu"), "--precision", "GPU"),
     (("model", "--attention", "sparse"), "--attention", "naive, fused, flash"),
     (("model", "--fp32-attention", "tf32"), "--fp32-attention", "--attention flash"),
@@ -25,29 +24,22 @@ WRONG = [
         "--fp32-attention",
         "--precision fp32",
     ),
-    (("model", "--exec", "compiled"), "--exec", "eager"),
     (("model", "--optimizer", "in-backward", "--precision", "fp16"), "--optimizer", "serial"),
     (("model", "--precision", "fp32,bf16", "--peak-tflops", "1"), "--peak-tflops", "--precision"),
     (("attention", "--precision", "fp32,fp16", "--peak-tflops", "1"), "--peak-tflops", "give one"),
     (("zero", "--peak-tflops", "0"), "--peak-tflops", "1e-06 to"),
     (("collectives", "--peak-tflops", "9"), "--peak-tflops", "unknown"),
     (("model", "--optimizer", "in-backward", "--mode", "forward"), "--optimizer", "train-step"),
-    (("model", "--optimizer", "beside"), "--optimizer", "serial, in-backward"),
     (("model", "--profile", "-1"), "--profile", "0 to"),
     (("ddp", "--verify", "--beta2", "0"), "--verify", "--beta2"),
-    (("model", "--mode", "train"), "--mode", "train-step"),
     (("model", "--recompute", "0"), "--recompute", "none, swiglu, block"),
-    (("model", "--timing", "fast"), "--timing", "phases, step"),
-    (("model", "--context", "-3"), "--context", "1 to"),
     (("model", "--context", "99999999999999999999"), "--context", "1 to"),
     (("model", "--context", "12.5"), "--context", "whole number"),
     (("model", "--context", "128,"), "--context", "empty"),
     (("model", "--steps", "0"), "--steps", "1 to"),
     (("model", "--steps", "3", "--steps", "4"), "--steps", "one value"),
     (("model", "--lr", "nan"), "--lr", "number"),
-    (("model", "--lr", "-1"), "--lr", "0 to"),
     (("model", "--memory-limit", "12 bananas"), "--memory-limit", "bananas"),
-    (("model", "--memory-limit", "-1GB"), "--memory-limit", "GB"),
     (("model", "--timeout", "0.5"), "--timeout", "1 to"),
     (("model", "--max-steps", "5"), "--max-steps", "--until-ci"),
     (("model", "--resume", "--force"), "--resume", "--force"),
@@ -56,12 +48,9 @@ WRONG = [
     (("model", "--force"), "--force", "--output"),
     (("model", "--quiet=3"), "--quiet", "no, yes"),
     (("model", "--context"), "--context", "needs a value"),
-    (("model", "--context="), "--context", "needs a value"),
-    (("model", "--config", "a.toml", "--config", "b.toml"), "--config", "one value"),
     (("model", "--preset", "size"), "--preset", "sizes"),
     (("model", "--preset", "tuned"), "--preset", "compile"),
     (("model", "--config", "none.toml"), "--config", "none.toml"),
-    (("model", "--global-batch", "4", "--batch-size", "2"), "--global-batch", "--batch-size"),
     (("model", "--size", "custom"), "--size", "--d-model, --d-ff, --layers and --heads"),
     (("model", "--size", "custom", "--heads", 1), "--size", "--d-model, --d-ff and --layers"),
     (("model", "--size", "xl", "--heads", 1), "--size", "--heads"),
@@ -70,8 +59,6 @@ WRONG = [
     (("model", "--d-model", 64, "--d-ff", 8, "--layers", 1, "--heads", 3), "--heads", "divide"),
     (("model", "--d-model", 9, "--d-ff", 8, "--layers", 1, "--heads", 3), "--heads", "even"),
     (("model", "stray"), "stray", "lists have commas"),
-    (("model", "--size", "tiny", "small"), "small", "lists have commas"),
-    (("attention", "--attention", "sparse"), "--attention", "naive, fused, flash"),
     (("attention", "--fp32-attention", "exact", "--precision", "bf16"), "--fp32-attention", "fp32"),
     (("attention", "--flash-kernels", "sm70"), "--flash-kernels", "newest, sm80"),
     (
@@ -85,31 +72,18 @@ WRONG = [
         "GPU",
     ),
     (("model", "--flash-kernels", "sm80"), "--flash-kernels", "--attention flash on a GPU"),
-    (("attention", "--causal", "maybe"), "--causal", "no, yes"),
-    (("attention", "--head-dim", "0"), "--head-dim", "1 to"),
     (("attention", "--launch", "graph", "--device", "cpu"), "--launch", "direct"),
-    (("attention", "--cache", "hot"), "--cache", "cold, warm"),
-    (("attention", "--precision", "tf32", "--device", "cpu"), "--precision", "GPU"),
-    (("attention", "--size", "tiny"), "--size", "--help"),
     (("attention", "--preset", "flash"), "--preset", "flash-benchmark"),
     (("collectives", "--op", "allreduce"), "--op", "all_reduce, reduce_scatter"),
-    (("collectives", "--backend", "gloo"), "--backend", "mpi, nccl"),
-    (("collectives", "--dtype", "float8"), "--dtype", "bfloat16"),
-    (("collectives", "--redop", "mean"), "--redop", "avg"),
     (("collectives", "--op", "all_gather", "--redop", "max"), "--redop", "takes a reduction"),
-    (("collectives", "--bytes", "1 banana"), "--bytes", "banana"),
     (("collectives", "--bytes", "4KB", "--fit"), "--fit", "two message sizes"),
     (("collectives", "--ranks", "2"), "--ranks", "mpirun -np 2"),
-    (("collectives", "--ranks", "0"), "--ranks", "1 to"),
     (("collectives", "--cadence", "graph", "--backend", "mpi"), "--cadence", "barrier"),
-    (("collectives", "--in-place", "maybe"), "--in-place", "no, yes"),
-    (("collectives", "--size", "tiny"), "--size", "--help"),
     (("collectives", "--deterministic"), "--deterministic", "--help"),
     ((*TINY, "--output", "out.txt"), "--output", ".h5"),
     ((*TINY, "--dump", "nowhere/dump.h5"), "--dump", "nowhere"),
     ((*TINY, "--mode", "forward,train-step", "--dump", "dump.h5"), "--dump", "one case"),
     (("modle",), "modle", "model"),
-    (("train",), "train", "choose model"),
     ((), "experiment", "--help"),
     (("merge", "none.h5"), "none.h5", "does not exist"),
     (("model", "--tokens", "none.bin"), "none.bin", "cannot be read: No such file"),
@@ -152,14 +126,7 @@ def test_an_error_about_a_value_of_the_preset_names_the_preset(paceline, ranks):
 def test_every_rank_exits_with_the_same_code(tmp_path, args, code):
     """A shell around each rank writes the exit code to a file, since mpirun reports only one."""
     ranks = ["mpirun", "--oversubscribe", "-np", "3", "sh", "-c", WRITE_CODE, "sh"]
-    subprocess.run(
-        [*ranks, str(PROGRAM), "model", *args],
-        cwd=tmp_path,
-        env={**os.environ, "CUDA_VISIBLE_DEVICES": ""},
-        capture_output=True,
-        timeout=60,
-        check=False,
-    )
+    run_line(tmp_path, [*ranks, PROGRAM, "model", *args], CUDA_VISIBLE_DEVICES="")
     codes = {p.name: int(p.read_text()) for p in tmp_path.glob("code.*")}
     assert codes == {f"code.{rank}": code for rank in range(3)}
 
@@ -232,6 +199,8 @@ TOKENS = np.zeros((4, 9), np.int32)
     [
         ({"tokens": TOKENS + 10000}, "10000"),
         ({"tokens": TOKENS - 1}, "-1"),
+        # Truncated to 32 bits it would be a valid 5.
+        ({"tokens": TOKENS.astype(np.int64) + 2**32 + 5}, str(2**32 + 5)),
         ({"tokens": TOKENS, "targets": TOKENS + 10000}, "10000"),
         ({"tokens": TOKENS[:, :7]}, "[4, 8]"),
         ({"tokens": TOKENS[:3]}, "[4, 8]"),
@@ -265,20 +234,15 @@ def test_an_input_whose_name_is_not_utf_8(paceline, tmp_path, option):
     assert done.message == f"paceline: {option}: is not UTF-8, which TOML requires"
 
 
-@pytest.mark.parametrize("row", [0, 7])
-def test_a_bad_token_on_one_rank_ends_all_ranks(paceline, tmp_path, row):
-    tokens = np.zeros((8, 9), np.int64)
-    tokens[row, 3] = 2**32 + 5  # truncated to 32 bits it would be a valid 5
-    with h5py.File(tmp_path / "tokens.h5", "w") as f:
-        f["tokens"] = tokens
-    done = paceline(*TINY, "--tokens", "tokens.h5", ranks=2)
-    assert done.code == 2, done.err
-    assert str(2**32 + 5) in done.message
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("weights")
+    return made(folder / "first.h5", *TINY, "--dump", "dump.h5").with_name("dump.h5")
 
 
 @pytest.mark.parametrize("change", ["missing", "extra", "misshapen", "integer", "not HDF5"])
-def test_bad_weights(paceline, tmp_path, change):
-    assert paceline(*TINY, "--dump", "dump.h5", "--output", "first.h5").code == 0
+def test_bad_weights(paceline, tmp_path, weights, change):
+    shutil.copy(weights, tmp_path)
     name = "layers.1.attn.k_proj.weight"
     with h5py.File(tmp_path / "dump.h5", "a") as f:
         weights = f["weights"]

@@ -1,9 +1,12 @@
-"""Disks that are full, read-only or gone: code 6, nothing half-written, and no case is lost."""
+"""Disks that are full, read-only or gone, and files that others change while a sweep runs: code 6,
+nothing half-written, and no case is lost. unit/changed_files_test.cpp has more such changes."""
 
 import json
+import os
 import re
 import resource
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 
@@ -13,10 +16,11 @@ import pytest
 from conftest import command, ended, run_line, wait_for_cases
 from result_files import step_times, summary
 
-CONTEXTS = list(range(8, 14))
-ONCE = ("model", "--size", "tiny", "--device", "cpu", "--threads", 1, "--warmup", 1)
+CONTEXTS = list(range(8, 12))
+CPU = ("--device", "cpu", "--threads", 1)
+ONCE = ("model", "--size", "tiny", "--vocab", 64, *CPU, "--warmup", 1)
 SWEEP = (*ONCE, "--context", ",".join(map(str, CONTEXTS)), "--steps", 3, "--quiet")
-SLOW = (*SWEEP, "--min-time", 2)
+SLOW = (*SWEEP, "--min-time", 1.5)
 
 
 def mount(*words):
@@ -183,3 +187,50 @@ def test_the_dump_that_a_full_disk_does_not_take_is_kept_elsewhere(paceline, dis
     with h5py.File(elsewhere) as file:
         assert "logits" in file
     shutil.rmtree(elsewhere.parent)
+
+
+def test_a_case_file_that_is_removed(paceline, tmp_path, launch):
+    run = launch(0, *SLOW, "--output", "out.h5")
+    wait_for_cases(tmp_path, 1)
+    os.kill(run.pid, signal.SIGSTOP)
+    (removed,) = (tmp_path / "out.h5.cases").glob("tiny-8-*.h5")
+    removed.unlink()
+    os.kill(run.pid, signal.SIGCONT)
+    done = ended(run)
+    assert done.code == 6
+    assert done.message == (
+        f"paceline: {removed.name} of out.h5.cases was removed or changed while the sweep ran; "
+        "--resume measures it again"
+    )
+    kept = step_times(tmp_path / "out.h5")
+    assert sorted(kept) == CONTEXTS[1:]
+    with h5py.File(tmp_path / "out.h5") as file:
+        assert not file.attrs["complete"]
+    assert not (tmp_path / "out.h5.cases").exists()
+    assert paceline(*SLOW, "--output", "out.h5", "--resume").code == 0
+    times = step_times(tmp_path / "out.h5")
+    assert sorted(times) == CONTEXTS
+    assert kept.items() <= times.items()
+
+
+def test_a_folder_that_is_removed_and_a_second_launch(tmp_path, launch, monkeypatch):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.setenv("TMPDIR", str(elsewhere))
+    first = launch(0, *SLOW, "--output", "out.h5")
+    wait_for_cases(tmp_path, 1)
+    os.kill(first.pid, signal.SIGSTOP)
+    shutil.rmtree(tmp_path / "out.h5.cases")
+    second = launch(0, *SLOW, "--output", "out.h5", "--seed", 2)
+    wait_for_cases(tmp_path, 1)
+    os.kill(first.pid, signal.SIGCONT)
+    done = ended(first)
+    assert done.code == 6
+    assert "the folder of its cases was removed or replaced meanwhile" in done.message
+    (case,) = elsewhere.rglob("*.h5")
+    assert str(case) in done.message
+    assert ended(second).code == 0
+    with h5py.File(tmp_path / "out.h5") as file:
+        assert file.attrs["complete"]
+        assert [c.attrs["seed"] for c in file["cases"].values()] == [2] * len(CONTEXTS)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["elsewhere", "out.h5"]

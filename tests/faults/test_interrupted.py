@@ -25,7 +25,11 @@ SWEEP_AND_LONG = (*ARGS, ",".join(map(str, [*SHORT, LONG])), *STEPS)
 ENDS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
-@pytest.mark.parametrize(("ranks", "which"), [*((0, end) for end in ENDS), (2, signal.SIGUSR1)])
+@pytest.mark.parametrize(
+    ("ranks", "which"),
+    [(0, signal.SIGTERM), (2, signal.SIGUSR1),
+     *(pytest.param(0, end, marks=pytest.mark.long) for end in ENDS[1:])],
+)  # fmt: skip
 def test_a_stop_signal_keeps_finished_cases_and_resume_goes_on(
     paceline, tmp_path, launch, ranks, which
 ):

@@ -8,16 +8,7 @@ import time
 
 import pytest
 
-from conftest import (
-    HOST,
-    PATIENCE,
-    PROGRAM,
-    ended,
-    needs_gpu_per_rank,
-    run_line,
-    start,
-    wait_until,
-)
+from conftest import HOST, PATIENCE, PROGRAM, ended, needs_gpu_per_rank, run_line, start, wait_until
 from processes import is_alive, processor_seconds, ranks_of
 from result_files import step_times, summary
 
@@ -86,18 +77,23 @@ def wait_for_long_case(run, folder):
 
 @pytest.fixture
 def in_long_case(launch, tmp_path):
-    contexts = ",".join(map(str, [*FINISHED, LONG]))
-    run = launch(*MODEL, "--timeout", TIMEOUT, "--context", contexts)
-    wait_for_long_case(run, tmp_path)
-    return run
+    """in_long_case(*experiment): a launch whose long case is running."""
+
+    def start_one(*experiment):
+        contexts = ",".join(map(str, [*FINISHED, LONG]))
+        run = launch(*experiment, *MODEL[1:], "--timeout", TIMEOUT, "--context", contexts)
+        wait_for_long_case(run, tmp_path)
+        return run
+
+    return start_one
 
 
 @pytest.fixture(params=["mpi", "nccl"])
 def in_long_collective(request, launch, tmp_path):
-    """in_long_collective(timeout): the long case is a series of all_reduces of 100 MB."""
+    """in_long_collective(timeout): the long case is a series of all_reduces of 50 MB."""
     ranks = RANKS if request.param == "mpi" else 2
     needs_gpu_per_rank(request.param, ranks)
-    sizes = ",".join([*(f"{n}KB" for n in FINISHED), "100MB"])
+    sizes = ",".join([*(f"{n}KB" for n in FINISHED), "50MB"])
     where = ("--backend", request.param, "--cadence", "back-to-back", "--bytes", sizes)
 
     def start_one(timeout):
@@ -114,18 +110,27 @@ def finished_bytes(paceline, folder):
     return sorted(set(summary(folder / "out.h5")["bytes"]))
 
 
-def test_a_stopped_rank_ends_the_launch_after_the_timeout(paceline, tmp_path, in_long_case):
-    in_long_case.signal(0, signal.SIGSTOP)
-    code, line, seconds = in_long_case.end()
+@pytest.mark.parametrize(
+    ("experiment", "stopped", "what"),
+    [
+        (("model",), 0, "(the ranks' agreement|a maximum over ranks)"),
+        (("zero", "--shard", "fsdp"), 1, ".*"),
+    ],
+    ids=["model", "fsdp"],
+)
+def test_a_stopped_rank_ends_the_launch_after_the_timeout(
+    paceline, tmp_path, in_long_case, experiment, stopped, what
+):
+    run = in_long_case(*experiment)
+    run.signal(stopped, signal.SIGSTOP)
+    code, line, seconds = run.end()
     assert code == 5
     assert seconds >= TIMEOUT
-    assert not line.startswith("paceline: rank 0: ")  # the first of the others speaks
-    assert re.search(
-        r": context 512: (the ranks' agreement|a maximum over ranks) did not finish in 3 s; ", line
-    )
-    assert f"; rank 0 on {HOST} did not arrive; " in line
+    assert not line.startswith(f"paceline: rank {stopped}: ")  # the first of the others speaks
+    assert re.search(rf": context 512: {what} did not finish in 3 s; ", line)
+    assert f"; rank {stopped} on {HOST} did not arrive" in line
     assert "--timeout" in line
-    wait_until(in_long_case.nobody_is_left)
+    wait_until(run.nobody_is_left)
 
     times = {}
     for path in (tmp_path / "out.h5.cases").glob("*.h5"):
@@ -135,34 +140,19 @@ def test_a_stopped_rank_ends_the_launch_after_the_timeout(paceline, tmp_path, in
     assert step_times(tmp_path / "out.h5") == times
 
 
-def test_a_rank_that_stops_in_a_step_of_fsdp(paceline, tmp_path, launch):
-    contexts = ",".join(map(str, [*FINISHED, LONG]))
-    fsdp = ("zero", *MODEL[1:], "--shard", "fsdp", "--timeout", TIMEOUT, "--context", contexts)
-    run = launch(*fsdp)
-    wait_for_long_case(run, tmp_path)
-    run.signal(1, signal.SIGSTOP)
-    code, line, seconds = run.end()
-    assert code == 5
-    assert seconds >= TIMEOUT
-    assert re.search(r": context 512: .* did not finish in 3 s; ", line)
-    assert f"; rank 1 on {HOST} did not arrive" in line
-    wait_until(run.nobody_is_left)
-    assert paceline("merge", "out.h5").code == 0
-    assert sorted(step_times(tmp_path / "out.h5")) == FINISHED
-
-
 def test_ranks_that_are_suspended_for_longer_than_the_timeout_go_on(in_long_case):
-    in_long_case.signal(0, signal.SIGSTOP)
+    run = in_long_case("model")
+    run.signal(0, signal.SIGSTOP)
     time.sleep(1)  # in which the others begin to wait for rank 0
     for rank in (1, 2):
-        in_long_case.signal(rank, signal.SIGSTOP)
+        run.signal(rank, signal.SIGSTOP)
     time.sleep(TIMEOUT + 3)
     for rank in (2, 1, 0):
-        in_long_case.signal(rank, signal.SIGCONT)
+        run.signal(rank, signal.SIGCONT)
         time.sleep(0.1)
-    used = {pid: processor_seconds(pid) for pid in in_long_case.pids.values()}
+    used = {pid: processor_seconds(pid) for pid in run.pids.values()}
     wait_until(lambda: all(processor_seconds(pid) > used[pid] + 0.7 for pid in used))
-    assert in_long_case.run.poll() is None
+    assert run.run.poll() is None
 
 
 def test_a_rank_stopped_in_a_collective_is_named_with_it(paceline, tmp_path, in_long_collective):
@@ -171,9 +161,9 @@ def test_a_rank_stopped_in_a_collective_is_named_with_it(paceline, tmp_path, in_
     code, line, seconds = run.end()
     assert code == 5
     assert seconds >= TIMEOUT
-    at = "paceline: rank 0: bytes 100000000: "
+    at = "paceline: rank 0: bytes 50000000: "
     # A GPU may still finish the work that the stopped rank had enqueued.
-    waits = "((20 times )?all_reduce of 100 MB|the ranks' agreement|a barrier)"
+    waits = "((20 times )?all_reduce of 50.0 MB|the ranks' agreement|a barrier)"
     assert re.match(f"{at}{waits} did not finish in 3 s; ", line)
     assert f"; rank 1 on {HOST} did not arrive; " in line
     wait_until(run.nobody_is_left)
@@ -181,7 +171,7 @@ def test_a_rank_stopped_in_a_collective_is_named_with_it(paceline, tmp_path, in_
 
 
 def test_a_rank_that_a_collective_does_not_need_is_not_named(launch, tmp_path):
-    sizes = ",".join([*(f"{n}KB" for n in FINISHED), "100MB"])
+    sizes = ",".join([*(f"{n}KB" for n in FINISHED), "50MB"])
     where = ("--backend", "mpi", "--ranks", 2, "--cadence", "back-to-back", "--bytes", sizes)
     run = launch("collectives", *COMMON, *where, "--steps", 500, "--timeout", TIMEOUT)
     wait_until(lambda: len(list((tmp_path / "out.h5.cases").glob("*.h5"))) == len(FINISHED))

@@ -30,9 +30,9 @@ import numpy as np  # noqa: E402
 from mutations import mutate  # noqa: E402
 
 from analysis.__main__ import main as main_of_analysis  # noqa: E402
+from conftest import PROGRAM, Run, made, run_line  # noqa: E402
 from result_files import split_into_case_files  # noqa: E402
 
-PROGRAM = ROOT / "build" / "paceline"
 PATIENCE = 120  # seconds
 REFERENCE = ROOT / "results" / "reference"
 PUBLISHED = (
@@ -43,34 +43,21 @@ PUBLISHED = (
     "plan-xl-h200.jsonl", "plan-check-ddp-course-h200.jsonl",
 )  # fmt: skip
 ONCE = ("--device", "cpu", "--warmup", "0", "--steps", "1", "--quiet")
-TINY = ("model", "--size", "tiny", *ONCE)
+TINY = ("model", "--size", "tiny", "--vocab", "64", *ONCE)
 # Internals of HDF5, C++ and Python, which no message may contain.
 JARGON = re.compile(
     r"H5[A-Z]|errno|unable to|internal error|bad_alloc|vector|basic_|\b0x[0-9a-f]|Traceback"
 )
 
 
-@dataclass
-class Done:
-    code: int
-    err: str
-    out: str = ""
-
-
-def start(folder: Path, *args: object) -> Done:
+def start(folder: Path, *args: object) -> Run:
     try:
-        done = subprocess.run(
-            [str(PROGRAM), *map(str, args)],
-            cwd=folder, capture_output=True, timeout=PATIENCE, check=False,
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        return Done(-1, f"did not end within {PATIENCE} s")
-    return Done(
-        done.returncode, done.stderr.decode(errors="replace"), done.stdout.decode(errors="replace")
-    )
+        return run_line(folder, (PROGRAM, *args))
+    except subprocess.TimeoutExpired as late:
+        return Run(-1, "", str(late))
 
 
-def analyse(*args: object) -> Done:
+def analyse(*args: object) -> Run:
     """`python3 -m analysis` in this process, since its imports take a second."""
     err, code = io.StringIO(), 0
     signal.alarm(PATIENCE)
@@ -84,7 +71,7 @@ def analyse(*args: object) -> Done:
         traceback.print_exc(file=err)
     finally:
         signal.alarm(0)
-    return Done(code, err.getvalue())
+    return Run(code, "", err.getvalue())
 
 
 def too_late(*_: object) -> None:
@@ -100,17 +87,11 @@ class Whole:
     of_analysis: list[Path] = field(default_factory=list)
 
     def make(self) -> None:
-        def run(*args: object) -> None:
-            subprocess.run([str(PROGRAM), *map(str, args)], cwd=self.folder, check=True,
-                           capture_output=True, timeout=60)  # fmt: skip
-
-        run(*TINY, "--context", "8,16", "--output", "whole.h5")
-        run(*TINY, "--context", "8,16", "--output", "cases.h5")
-        split_into_case_files(self.folder / "cases.h5")
-        run(*TINY, "--context", "8", "--output", "dumped.h5", "--dump", "weights.h5")
-        run(
-            *TINY, "--context", "8", "--profile", "1", "--memory-timeline", "--output", "profile.h5"
-        )
+        whole = made(self.folder / "whole.h5", *TINY, "--context", "8,16")
+        split_into_case_files(Path(shutil.copy(whole, self.folder / "cases.h5")))
+        made(self.folder / "dumped.h5", *TINY, "--context", 8, "--dump", "weights.h5")
+        more = ("--profile", 1, "--memory-timeline")
+        made(self.folder / "profile.h5", *TINY, "--context", 8, *more)
         names = ("whole.h5", "profile.h5")
         self.of_analysis = [*map(self.folder.joinpath, names), *map(REFERENCE.joinpath, PUBLISHED)]
 
@@ -119,7 +100,7 @@ class Whole:
         return to
 
 
-def complaint(done: Done, codes: set[int], prefix: str, names: str) -> str:
+def complaint(done: Run, codes: set[int], prefix: str, names: str) -> str:
     """What is wrong with the way a reader ended; empty if nothing is.
 
     codes: the allowed exit codes; prefix: how the error line starts; names: the file it names."""

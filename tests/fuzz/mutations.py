@@ -95,19 +95,9 @@ def absurd_shape(file: h5py.File, chance: random.Random) -> str:
     shape, chunked = chance.choice(ABSURD), chance.random() < 0.5
     dtype = chance.choice([np.dtype("f8"), np.dtype("i1"), h5py.string_dtype()])
 
-    def make(parent: h5py.Group, name: str) -> h5py.Dataset:
-        chunks = (1024,) + (1,) * (len(shape) - 1) if chunked else None
-        space = h5py.h5s.create_simple(shape)
-        plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
-        if chunks:
-            plist.set_chunk(chunks)
-        tid = h5py.h5t.py_create(dtype, logical=True)
-        return h5py.Dataset(h5py.h5d.create(parent.id, name.encode(), tid, space, plist))
-
-    try:
-        return f"{dtype} {shape} for {replaced(file, chance, make)}"
-    except (ValueError, OSError) as error:  # HDF5 refuses to create it
-        return f"nothing, since {error}"
+    chunks = (1024,) + (1,) * (len(shape) - 1) if chunked else None
+    make = lambda parent, name: parent.create_dataset(name, shape, dtype, chunks=chunks)  # noqa: E731
+    return f"{dtype} {shape} for {replaced(file, chance, make)}"
 
 
 def poison(file: h5py.File, chance: random.Random) -> str:
@@ -303,15 +293,6 @@ def mutate(path: Path, chance: random.Random) -> str:
         for _ in range(chance.choice([1, 1, 1, 2])):
             try:
                 said.append(chance.choice(CHANGES)(file, chance))
-            except (
-                IndexError,
-                KeyError,
-                OSError,
-                ValueError,
-                RuntimeError,
-                AttributeError,
-                OverflowError,
-                TypeError,
-            ) as e:
+            except Exception as e:
                 said.append(f"nothing more ({e})")
     return "; ".join(said)

@@ -75,10 +75,7 @@ def rotate(x: Tensor) -> Tensor:
     frequency = ROPE_THETA ** (-torch.arange(0, width, 2) / width)  # [d/2]
     angle = torch.arange(positions)[:, None] * frequency  # [T, d/2]
     even, odd = x[..., 0::2], x[..., 1::2]
-    turned = (
-        angle.cos() * even - angle.sin() * odd,
-        angle.sin() * even + angle.cos() * odd,
-    )
+    turned = (angle.cos() * even - angle.sin() * odd, angle.sin() * even + angle.cos() * odd)
     return torch.stack(turned, dim=-1).flatten(-2)
 
 

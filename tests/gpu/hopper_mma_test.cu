@@ -74,18 +74,16 @@ void expect_abt() {
   }
 }
 
-template <class T, int K, int... N>
-void expect_abt_of(std::integer_sequence<int, N...>) {
+template <class T, int N, int... K>
+void expect_abt_of() {
   (expect_abt<T, N, K>(), ...);
 }
 
 TYPED_TEST(HopperMma, RowsTimesRowsInSharedMemory) {
-  using N = std::integer_sequence<int, 64, 80, 96, 128>;
-  expect_abt_of<TypeParam, 16>(N{});
-  expect_abt_of<TypeParam, 32>(N{});
-  expect_abt_of<TypeParam, 64>(N{});
-  expect_abt_of<TypeParam, 80>(N{});
-  expect_abt_of<TypeParam, 128>(N{});
+  expect_abt_of<TypeParam, 64, 16, 32, 64, 80, 128>();
+  expect_abt_of<TypeParam, 80, 16, 32, 64, 80, 128>();
+  expect_abt_of<TypeParam, 96, 16, 32, 64, 80, 128>();
+  expect_abt_of<TypeParam, 128, 16, 32, 64, 80, 128>();
 }
 
 // The widest instruction, as hopper_gemm uses it.
@@ -124,15 +122,14 @@ void expect_ab_registers() {
 }
 
 template <class T, int K, int... N>
-void expect_ab_registers_of(std::integer_sequence<int, N...>) {
+void expect_ab_registers_of() {
   (expect_ab_registers<T, N, K>(), ...);
 }
 
 TYPED_TEST(HopperMma, RegistersTimesColumns) {
-  using N = std::integer_sequence<int, 16, 32, 64, 80, 128>;
-  expect_ab_registers_of<TypeParam, 64>(N{});
-  expect_ab_registers_of<TypeParam, 128>(N{});
-  expect_ab_registers_of<TypeParam, 96>(N{});
+  expect_ab_registers_of<TypeParam, 64, 16, 32, 64, 80, 128>();
+  expect_ab_registers_of<TypeParam, 128, 16, 32, 64, 80, 128>();
+  expect_ab_registers_of<TypeParam, 96, 16, 32, 64, 80, 128>();
 }
 
 // ---- a b, both in shared memory ----------------------------------------------------------------
@@ -179,13 +176,9 @@ void expect_ab_shared() {
   }
 }
 
-template <class T, int K>
+template <class T, int K, int... N>
 void expect_ab_shared_of() {
-  expect_ab_shared<T, 16, K>();
-  expect_ab_shared<T, 32, K>();
-  expect_ab_shared<T, 64, K>();
-  expect_ab_shared<T, 80, K>();
-  expect_ab_shared<T, 128, K>();
+  (expect_ab_shared<T, N, K>(), ...);
   expect_ab_shared<T, 64, K, 128, 0>();
   expect_ab_shared<T, 64, K, 128, 1>();
   expect_ab_shared<T, 64, K, 80, 0>();
@@ -194,8 +187,8 @@ void expect_ab_shared_of() {
 }
 
 TYPED_TEST(HopperMma, SharedMemoryTimesColumns) {
-  expect_ab_shared_of<TypeParam, 64>();
-  expect_ab_shared_of<TypeParam, 128>();
+  expect_ab_shared_of<TypeParam, 64, 16, 32, 64, 80, 128>();
+  expect_ab_shared_of<TypeParam, 128, 16, 32, 64, 80, 128>();
 }
 
 // ---- a^T b, both in shared memory --------------------------------------------------------------
@@ -237,18 +230,14 @@ void expect_atb() {
   }
 }
 
-template <class T, int K>
+template <class T, int K, int... N>
 void expect_atb_of() {
-  expect_atb<T, 16, K>();
-  expect_atb<T, 32, K>();
-  expect_atb<T, 64, K>();
-  expect_atb<T, 80, K>();
-  expect_atb<T, 128, K>();
+  (expect_atb<T, N, K>(), ...);
 }
 
 TYPED_TEST(HopperMma, ColumnsTimesColumns) {
-  expect_atb_of<TypeParam, 64>();
-  expect_atb_of<TypeParam, 128>();
+  expect_atb_of<TypeParam, 64, 16, 32, 64, 80, 128>();
+  expect_atb_of<TypeParam, 128, 16, 32, 64, 80, 128>();
 }
 
 // ---- from a result to an operand ---------------------------------------------------------------

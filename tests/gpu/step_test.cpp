@@ -73,23 +73,18 @@ class CudaStepTest : public ::testing::TestWithParam<std::tuple<const char*, Exe
 
 // Capture fails on any synchronisation, copy from pageable memory or driver allocation, so this
 // also shows that a steady-state step has none.
-TEST_P(CudaStepTest, CapturedWholeItEqualsTheEagerStep) {
-  for (int i = 0; i < 3; ++i) step();
-  const std::vector<float> eager = weights();
-  reset();
-  device->freeze();
-  const std::unique_ptr<Graph> graph = device->capture(device->compute_stream(), [&] { step(); });
-  for (int i = 0; i < 3; ++i) graph->launch();
-  device->synchronize();
-  EXPECT_EQ(weights(), eager);
-}
-
-TEST_P(CudaStepTest, TwoRunsAreBitwiseEqual) {
+TEST_P(CudaStepTest, ASecondRunAndOneCapturedWholeAreBitwiseEqual) {
   for (int i = 0; i < 3; ++i) step();
   const std::vector<float> once = weights();
   reset();
   EXPECT_NE(weights(), once);
   for (int i = 0; i < 3; ++i) step();
+  EXPECT_EQ(weights(), once);
+  reset();
+  device->freeze();
+  const std::unique_ptr<Graph> graph = device->capture(device->compute_stream(), [&] { step(); });
+  for (int i = 0; i < 3; ++i) graph->launch();
+  device->synchronize();
   EXPECT_EQ(weights(), once);
 }
 

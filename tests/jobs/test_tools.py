@@ -26,12 +26,9 @@ def tools(tmp_path):
 def run(script, *words, path, **variables):
     plain = {name: value for name, value in os.environ.items() if not name.startswith("SLURM_")}
     return subprocess.run(
-        [JOBS / script, *words],
-        env=plain | {"PATH": f"{path}:{os.environ['PATH']}"} | variables,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+        [JOBS / script, *words], env=plain | {"PATH": f"{path}:{os.environ['PATH']}"} | variables,
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("rank", ["OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"])

@@ -88,7 +88,7 @@ def test_a_failed_sweep_is_reported_and_the_others_run(tmp_path: Path):
         f'exec {PROGRAM} "$@"\n'
     )
     broken.chmod(0o755)
-    done = workstation(tmp_path, "--tiny", "attention", "flash", "memory", PACELINE=str(broken))
+    done = workstation(tmp_path, "--tiny", "attention", "memory", PACELINE=str(broken))
     assert done.returncode == 1
     assert "attention: ended with 4: paceline: no" in done.stderr
     status = run(JOBS / "status.sh", "results/tiny", cwd=tmp_path)
@@ -104,8 +104,8 @@ exec cp "$FILE" "$2"
 """
 
 
-@pytest.mark.parametrize("name", ["-a b", "a[1]*: '$(id)\""])
-def test_folders_with_odd_names(tmp_path: Path, name: str):
+def test_folders_with_odd_names(tmp_path: Path):
+    name = "-a b[1]*: '$(id)\""
     program = tmp_path / "program"
     program.write_text(COPYING)
     program.chmod(0o755)
@@ -127,11 +127,7 @@ def test_folders_with_odd_names(tmp_path: Path, name: str):
 
 def test_ctrl_c_keeps_finished_cases(tmp_path: Path):
     """Sends SIGINT to the whole process group, as a terminal does."""
-    site = {
-        "PACELINE": str(PROGRAM),
-        "CUDA_VISIBLE_DEVICES": "",
-        "PACELINE_OPTIONS": "--verify=50",
-    }
+    site = {"PACELINE": str(PROGRAM), "CUDA_VISIBLE_DEVICES": "", "PACELINE_OPTIONS": "--verify=50"}
     log = tmp_path / "results/tiny/ddp.log"
     with subprocess.Popen(
         [JOBS / "workstation.sh", "--tiny", "ddp", "zero"], cwd=tmp_path, env=os.environ | site,
@@ -153,18 +149,16 @@ def test_an_unknown_job_is_refused(tmp_path: Path):
     assert "there is no" in done.stderr
 
 
-@pytest.mark.parametrize(("rate", "code"), [(45000.0, 0), (44000.0, 1)])
-def test_a_rate_below_the_reference_is_the_code_of_finish(tmp_path: Path, rate: float, code: int):
+def test_a_rate_below_the_reference_is_the_code_of_finish(tmp_path: Path):
     """jobs/reference.toml has 46,510 tokens/s."""
     factors = {"size": "small", "context": 512}
-    one = synthetic.case(factors, {"step": [[0.1] * 6]}, summary={"tokens_per_s": rate})
+    one = synthetic.case(factors, {"step": [[0.1] * 6]}, summary={"tokens_per_s": 44000.0})
     folder = tmp_path / "results"
     folder.mkdir()
     synthetic.write_file(folder / "sizes-small.h5", [one], ranks=[("NVIDIA H200", "GPU-1", "a")])
     done = run(JOBS / "finish.sh", "results", cwd=tmp_path)
-    assert done.returncode == code, done.stderr
-    counts = "11 missing, 1 regression" if code else "11 missing, 1 within"
-    assert (folder / "verdict.txt").read_text().endswith(f"\n{counts}\n")
+    assert done.returncode == 1, done.stderr
+    assert (folder / "verdict.txt").read_text().endswith("\n11 missing, 1 regression\n")
     assert (tmp_path / "results.tar.gz").exists()
 
 

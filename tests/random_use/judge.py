@@ -1,18 +1,19 @@
 """Judges how a random command line ended, and uses its result file in further commands."""
 
 import contextlib
+import fcntl
 import json
+import os
 import random
 import re
 import shlex
 import sys
 import tempfile
-import threading
 import tomllib
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from conftest import PROGRAM, ROOT, command
+from conftest import PROGRAM, ROOT, command, gpu_count
 from random_use.environments import environment_of
 from random_use.lines import Use
 from random_use.options import Generator
@@ -24,7 +25,7 @@ FAILED_CHECK, STOPPED = 4, 6  # exit codes
 UNPRINTED = "standard output cannot be written"
 MAX_RANKS = 6
 # Two programs that profile NCCL on the same GPUs beside others wait for each other without end.
-PROFILED_NCCL = threading.Lock()
+PROFILED_NCCL = Path(tempfile.gettempdir(), "paceline-profiled-nccl")
 ANALYSIS = ["env", f"PYTHONPATH={ROOT}", sys.executable, "-m", "analysis"]
 FOLLOWED = 0.3  # share of the command lines that are followed by another command
 KEPT = "the results are in out.h5"  # in the error line of a refusal after the sweep
@@ -53,7 +54,9 @@ def profiles_nccl(use: Use) -> bool:
 
 
 def start(use: Use, folder: Path) -> Done:
-    with PROFILED_NCCL if profiles_nccl(use) else contextlib.nullcontext():
+    with PROFILED_NCCL.open("w") if profiles_nccl(use) else contextlib.nullcontext() as lock:
+        if lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
         done = run(folder, launched(use))
     return done if use.environment.prints else as_if_printed(done)
 
@@ -202,13 +205,13 @@ def run_use(use: Use, follows: random.Random | None = None, analysed: bool = Fal
         return Outcome(use, done.code)
 
 
-def run_seed(
-    seed: int, device: str = "cpu", max_ranks: int = MAX_RANKS, environments: bool = False
-) -> Outcome:
+def run_seed(seed: int, environments: bool = False) -> Outcome:
     """Runs the command line of one seed and, for some seeds, a follow-up command; with
     `environments`, in the seed's environment, and for some seeds makes the report in it."""
     chance = random.Random(seed)
-    use = Generator(str(seed), device, max_ranks).use()
+    device = os.environ.get("SOAK_DEVICE", "cpu")
+    ranks = MAX_RANKS if device == "cpu" else min(MAX_RANKS, gpu_count())
+    use = Generator(str(seed), device, ranks).use()
     if environments:
         use.environment = environment_of(seed)
         if "--threads" in use.options:

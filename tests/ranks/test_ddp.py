@@ -145,7 +145,7 @@ def test_gradients_and_weights_are_those_of_the_whole_batch(paceline, tmp_path):
 def test_the_record(paceline, tmp_path, dtype):
     ranks, steps = 2, 2
     done = paceline(
-        *(*TINY, "--vocab", 2000, "--context", 64, "--batch-size", 2, "--comm-dtype", dtype),
+        *(*TINY, "--vocab", 2000, "--context", 16, "--batch-size", 2, "--comm-dtype", dtype),
         *("--sync", "none,naive,flat,overlap,bucketed", "--bucket-mb", "0.0001,0.1,0.3,1000"),
         *("--warmup", 1, "--steps", steps),
         ranks=ranks,
@@ -254,28 +254,6 @@ def test_memory_is_the_predicted(paceline, tmp_path, vocab):
         ("bf16", ""): f"{n} x 4",
         ("bf16", "fp32"): f"{n} x 4",
         ("bf16", "bf16"): f"{n} x 2 + {others} x 4",
-    }
-
-
-def test_axes_that_do_not_apply_fold(paceline):
-    """--bucket-mb multiplies bucketed alone, --comm-dtype all but none."""
-    done = paceline(
-        *("ddp", "--size", "tiny", "--device", "cpu", "--dry-run"),
-        *("--sync", "none,naive,flat,overlap,bucketed", "--bucket-mb", "1,2.5,40"),
-        *("--comm-dtype", "fp32,bf16"),
-    )
-    assert done.code == 0, done.err
-    cases = [tuple(line.split()[-4:]) for line in done.out.splitlines() if " tiny " in line]
-    assert {registration for *_, registration in cases} == {"none", "-"}
-    cases = [case[:3] for case in cases]
-    assert len(cases) == len(set(cases))
-    assert set(cases) == {("none", "-", "-")} | {
-        (sync, bucket, dtype)
-        for dtype in ("fp32", "bf16")
-        for sync, bucket in [
-            *((sync, "-") for sync in ("naive", "flat", "overlap")),
-            *(("bucketed", bucket) for bucket in ("1", "2.5", "40")),
-        ]
     }
 
 

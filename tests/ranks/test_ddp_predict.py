@@ -2,14 +2,13 @@
 sweep."""
 
 import shutil
-import subprocess
 from pathlib import Path
 
 import h5py
 import numpy as np
 import pytest
 
-from conftest import PATIENCE, command
+from conftest import made
 from plan_output import rates
 from result_files import rows
 
@@ -20,14 +19,13 @@ TINY = ("ddp", "--size", "tiny", *CPU)
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory):
     """A file of collectives --fit."""
-    path = tmp_path_factory.mktemp("fit") / "fit.h5"
-    line = command(
-        *(2, "collectives", *CPU[:-1], path, "--op", "all_gather,all_reduce", "--bytes"),
-        *("1KB,100KB", "--dtype", "float32,bfloat16", "--cadence", "barrier,back-to-back"),
-        *("--ranks", "1,2", "--fit", "--warmup", 0, "--steps", 1),
+    return made(
+        *(tmp_path_factory.mktemp("fit") / "fit.h5", "collectives", *CPU[:-3], "--op"),
+        *("all_gather,all_reduce", "--bytes", "1KB,100KB", "--dtype", "float32,bfloat16"),
+        *("--cadence", "barrier,back-to-back", "--ranks", "1,2", "--fit", "--warmup", 0),
+        *("--steps", 1),
+        ranks=2,
     )
-    subprocess.run(line, capture_output=True, timeout=PATIENCE, check=True)
-    return path
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from conftest import PATIENCE, command, run_line
 from result_files import summary
 
 CPU = ("--device", "cpu", "--threads", 1, "--quiet", "--output", "out.h5")
-TINY = ("model", "--size", "tiny", "--context", 16, *CPU)
+TINY = ("model", "--size", "tiny", "--vocab", 64, "--context", 16, *CPU)
 
 
 def dumped(path):

@@ -136,11 +136,12 @@ def test_a_dead_node_loses_no_case(jobs: Jobs):
 
 
 @pytest.mark.parametrize(
-    "experiment", ["ddp", "collectives", pytest.param("zero", marks=pytest.mark.long)]
+    "experiment",
+    ["ddp", *(pytest.param(one, marks=pytest.mark.long) for one in ("collectives", "zero"))],
 )
 def test_two_ranks_on_each_of_two_nodes(jobs: Jobs, experiment: str):
     options = {
-        "ddp": "ddp --sync naive,flat,overlap,bucketed --verify 2",
+        "ddp": "ddp --sync overlap,bucketed --verify 2",
         "zero": "zero --shard none,broadcast,zero1 --verify 2",
         "collectives": "collectives --op all_reduce,all_gather,broadcast --ranks 2,3,4",
     }[experiment]

@@ -14,7 +14,7 @@ namespace {
 class Rope : public OpsTest {
  protected:
   // table [T, d/2, 2]
-  Array table(std::int64_t context, std::int64_t head_dim, Dtype d) {
+  Array table(std::int64_t context, std::int64_t head_dim) {
     std::vector<double> t;
     for (std::int64_t p = 0; p < context; ++p) {
       for (std::int64_t j = 0; j < head_dim; j += 2) {
@@ -25,7 +25,7 @@ class Rope : public OpsTest {
         t.push_back(std::sin(angle));
       }
     }
-    return tensor({context, head_dim / 2, 2}, d, t);
+    return tensor({context, head_dim / 2, 2}, Dtype::f64, t);
   }
 
   static std::vector<double> expected(const Tensor& qkv, const Tensor& table, double direction) {
@@ -49,19 +49,17 @@ class Rope : public OpsTest {
   }
 };
 
+// The inverse is also the gradient: Composites.qkv_rope has it by finite differences.
 TEST_F(Rope, turns_q_and_k_both_ways_and_leaves_v) {
-  for (const Dtype d : floating_dtypes) {
-    const Dtype statistics = d == Dtype::f64 ? Dtype::f64 : Dtype::f32;
-    for (const Shape& shape : {Shape{1, 1, 3, 1, 2}, Shape{2, 3, 3, 3, 6}, Shape{3, 127, 3, 1, 10},
-                               Shape{1, 129, 3, 4, 8}}) {
-      for (const bool inverse : {false, true}) {
-        SCOPED_TRACE(testing::Message() << name_of(d) << " " << shape.str() << " " << inverse);
-        const Array angles = table(shape[1], shape[4], statistics);
-        const Array qkv = random(shape, d);
-        const std::vector<double> want = expected(qkv, angles, inverse ? -1 : 1);
-        ops->rope(qkv, angles, inverse);
-        expect_close(qkv, want);
-      }
+  for (const Shape& shape : {Shape{1, 1, 3, 1, 2}, Shape{2, 3, 3, 3, 6}, Shape{3, 127, 3, 1, 10},
+                             Shape{1, 129, 3, 4, 8}}) {
+    for (const bool inverse : {false, true}) {
+      SCOPED_TRACE(testing::Message() << shape.str() << " " << inverse);
+      const Array angles = table(shape[1], shape[4]);
+      const Array qkv = f64(shape);
+      const std::vector<double> want = expected(qkv, angles, inverse ? -1 : 1);
+      ops->rope(qkv, angles, inverse);
+      expect_close(qkv, want);
     }
   }
 }
@@ -96,23 +94,40 @@ class Softmax : public OpsTest {
     }
     return y;
   }
+
+  // By finite differences, and in place. forward(y, x), backward(dx, dy, y)
+  template <class Forward, class Backward>
+  void check_backward(const Shape& shape, Forward forward, Backward backward) {
+    const Array x = f64(shape);
+    const Array dy = f64(shape);
+    const Array y = nans(shape);
+    const auto loss = [&] {
+      forward(y, x);
+      return dot(y, dy);
+    };
+    loss();
+    const Array dx = nans(shape);
+    backward(dx, dy, y);
+    const std::vector<double> want = values(dx);
+    for (const Dtype d : floating_dtypes) {
+      const Array in_place = copy_of(dy, d);
+      backward(in_place, in_place, copy_of(y, d));
+      expect_close(in_place, want, 4);
+    }
+    expect_gradient(x, dx, loss);
+  }
 };
 
 TEST_F(Softmax, forward_apart_and_in_place) {
-  for (const Dtype d : floating_dtypes) {
-    for (const std::int64_t rows : odd_rows) {
-      for (const std::int64_t cols : odd_cols) {
-        SCOPED_TRACE(testing::Message() << name_of(d) << " " << rows << " " << cols);
-        const Array x = random({rows, cols}, d, 4);
-        const std::vector<double> want = expected(x);
-        const Array y = poisoned({rows, cols}, d);
-        ops->softmax(y, x);
-        expect_close(y, want, 2, 0.1);
-        ops->softmax(x, x);
-        EXPECT_EQ(values(x), values(y));
-      }
-    }
-  }
+  for_odd_shapes([&](std::int64_t rows, std::int64_t cols) {
+    const Array x = f64({rows, cols}, 4);
+    const std::vector<double> want = expected(x);
+    const Array y = nans({rows, cols});
+    ops->softmax(y, x);
+    expect_close(y, want, 2, 0.1);
+    ops->softmax(x, x);
+    EXPECT_EQ(values(x), values(y));
+  });
 }
 
 TEST_F(Softmax, of_masked_and_of_huge_scores) {
@@ -132,7 +147,7 @@ TEST_F(Softmax, masked_equals_scale_mask_and_softmax) {
         const ScoreOptions scores{.scale = 0.5, .causal = causal};
         const Shape shape{2, context, context};
         const Array x = random(shape, d, 4);
-        const Array scaled = copy_of(x, Dtype::f64);
+        const Array scaled = copy_of(x);
         ops->scale(scaled, 0.5);
         std::vector<double> poison = values(x);
         if (causal) {
@@ -158,24 +173,12 @@ TEST_F(Softmax, masked_backward_by_finite_differences_and_in_place) {
     for (const bool causal : {false, true}) {
       SCOPED_TRACE(testing::Message() << context << " " << causal);
       const ScoreOptions scores{.scale = 0.5, .causal = causal};
-      const Shape shape{2, context, context};
-      const Array x = random(shape, Dtype::f64);
-      const Array dy = random(shape, Dtype::f64);
-      const Array y = poisoned(shape, Dtype::f64);
-      const auto loss = [&] {
-        ops->masked_softmax(y, x, scores);
-        return dot(y, dy);
-      };
-      loss();
-      const Array dx = poisoned(shape, Dtype::f64);
-      ops->masked_softmax_backward(dx, dy, y, scores);
-      const std::vector<double> want = values(dx);
-      for (const Dtype d : floating_dtypes) {
-        const Array in_place = copy_of(dy, d);
-        ops->masked_softmax_backward(in_place, in_place, copy_of(y, d), scores);
-        expect_close(in_place, want, 4);
-      }
-      expect_gradient(x, dx, loss);
+      check_backward(
+          {2, context, context},
+          [&](const Array& y, const Array& x) { ops->masked_softmax(y, x, scores); },
+          [&](const Array& dx, const Array& dy, const Array& y) {
+            ops->masked_softmax_backward(dx, dy, y, scores);
+          });
     }
   }
 }

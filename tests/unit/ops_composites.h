@@ -32,7 +32,6 @@ class Composites : public OpsTest {
     const Array value = copy_of(low ? w.compute : w.value, Dtype::f64);
     return {.value = value, .compute = value, .gradient = poisoned(w.value.shape(), Dtype::f64)};
   }
-  Array f64(const Shape& shape) { return random(shape, Dtype::f64); }
   Array rope_table(std::int64_t context, std::int64_t head_dim, Dtype d) {
     std::vector<double> t;
     for (std::int64_t i = 0; i < context * head_dim / 2; ++i) {

@@ -1,6 +1,8 @@
 #pragma once
 // Helpers for tests of Ops: tensors with known values on a CPU device, outputs filled with NaN
-// before the call, comparison within a dtype's precision, and finite differences.
+// before the call, comparison within a dtype's precision, and finite differences. Operations are
+// tested in float64 by their definition; unit/oracle_test.cpp compares those of other dtypes with
+// them.
 
 #include <gtest/gtest.h>
 
@@ -78,7 +80,11 @@ class OpsTest : public ::testing::Test {
                   std::vector<double>(static_cast<std::size_t>(shape.numel()),
                                       std::numeric_limits<double>::quiet_NaN()));
   }
-  [[nodiscard]] Array copy_of(const Tensor& x, Dtype dtype) {
+  [[nodiscard]] Array f64(const Shape& shape, double std = 1) {
+    return random(shape, Dtype::f64, std);
+  }
+  [[nodiscard]] Array nans(const Shape& shape) { return poisoned(shape, Dtype::f64); }
+  [[nodiscard]] Array copy_of(const Tensor& x, Dtype dtype = Dtype::f64) {
     return tensor(x.shape, dtype, values(x));
   }
 
@@ -133,6 +139,17 @@ class OpsTest : public ::testing::Test {
     const std::vector<double> u = values(a);
     const std::vector<double> v = values(b);
     return std::inner_product(u.begin(), u.end(), v.begin(), 0.0);
+  }
+
+  // Calls f(rows, cols) for each of odd_rows and odd_cols.
+  template <class F>
+  static void for_odd_shapes(F f) {
+    for (const std::int64_t rows : odd_rows) {
+      for (const std::int64_t cols : odd_cols) {
+        SCOPED_TRACE(testing::Message() << rows << " x " << cols);
+        f(rows, cols);
+      }
+    }
   }
 
   // Compares `gradient` with central differences of loss() with respect to x (both float64), at

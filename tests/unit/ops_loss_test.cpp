@@ -35,22 +35,16 @@ class CrossEntropy : public OpsTest {
 };
 
 TEST_F(CrossEntropy, forward) {
-  for (const Dtype d : floating_dtypes) {
-    for (const std::int64_t rows : odd_rows) {
-      for (const std::int64_t cols : odd_cols) {
-        SCOPED_TRACE(testing::Message() << name_of(d) << " " << rows << " " << cols);
-        const Dtype statistics = d == Dtype::f64 ? Dtype::f64 : Dtype::f32;
-        const Array logits = random({rows, cols}, d, 3);
-        const Array targets = random_integers({rows}, static_cast<std::int32_t>(cols));
-        const Array loss = poisoned({1}, statistics);
-        const Array logsumexp = poisoned({rows}, statistics);
-        ops->cross_entropy(loss, logsumexp, logits, targets);
-        const Expected e = expected(logits, targets);
-        expect_close(loss, {e.loss});
-        expect_close(logsumexp, e.logsumexp);
-      }
-    }
-  }
+  for_odd_shapes([&](std::int64_t rows, std::int64_t cols) {
+    const Array logits = f64({rows, cols}, 3);
+    const Array targets = random_integers({rows}, static_cast<std::int32_t>(cols));
+    const Array loss = nans({1});
+    const Array logsumexp = nans({rows});
+    ops->cross_entropy(loss, logsumexp, logits, targets);
+    const Expected e = expected(logits, targets);
+    expect_close(loss, {e.loss});
+    expect_close(logsumexp, e.logsumexp);
+  });
 }
 
 TEST_F(CrossEntropy, of_huge_logits) {
@@ -63,40 +57,37 @@ TEST_F(CrossEntropy, of_huge_logits) {
 }
 
 TEST_F(CrossEntropy, backward_by_finite_differences_in_place_and_scaled) {
-  for (const std::int64_t rows : odd_rows) {
-    for (const std::int64_t cols : odd_cols) {
-      SCOPED_TRACE(testing::Message() << rows << " " << cols);
-      const Array logits = random({rows, cols}, Dtype::f64);
-      const Array targets = random_integers({rows}, static_cast<std::int32_t>(cols));
-      const Array loss = poisoned({1}, Dtype::f64);
-      const Array logsumexp = poisoned({rows}, Dtype::f64);
-      const auto forward = [&] {
-        ops->cross_entropy(loss, logsumexp, logits, targets);
-        return values(loss)[0];
-      };
-      forward();
-      const Array dlogits = poisoned({rows, cols}, Dtype::f64);
-      state.set(device, StepScalar::loss_scale, 1);
-      ops->cross_entropy_backward(dlogits, logits, logsumexp, targets, state);
-      std::vector<double> want = values(dlogits);
-      state.set(device, StepScalar::loss_scale, 1024);
-      for (double& v : want) v *= 1024;
-      for (const Dtype d : floating_dtypes) {
-        const Array in_place = copy_of(logits, d);
-        ops->cross_entropy_backward(in_place, in_place, logsumexp, targets, state);
-        // exp(x) of a logit rounded to a half type
-        expect_close(in_place, want, 4, 1024.0 / static_cast<double>(rows));
-      }
-      expect_gradient(logits, dlogits, forward);
+  for_odd_shapes([&](std::int64_t rows, std::int64_t cols) {
+    const Array logits = f64({rows, cols});
+    const Array targets = random_integers({rows}, static_cast<std::int32_t>(cols));
+    const Array loss = nans({1});
+    const Array logsumexp = nans({rows});
+    const auto forward = [&] {
+      ops->cross_entropy(loss, logsumexp, logits, targets);
+      return values(loss)[0];
+    };
+    forward();
+    const Array dlogits = nans({rows, cols});
+    state.set(device, StepScalar::loss_scale, 1);
+    ops->cross_entropy_backward(dlogits, logits, logsumexp, targets, state);
+    std::vector<double> want = values(dlogits);
+    state.set(device, StepScalar::loss_scale, 1024);
+    for (double& v : want) v *= 1024;
+    for (const Dtype d : floating_dtypes) {
+      const Array in_place = copy_of(logits, d);
+      ops->cross_entropy_backward(in_place, in_place, logsumexp, targets, state);
+      // exp(x) of a logit rounded to a half type
+      expect_close(in_place, want, 4, 1024.0 / static_cast<double>(rows));
     }
-  }
+    expect_gradient(logits, dlogits, forward);
+  });
 }
 
 TEST_F(CrossEntropy, leaves_rows_without_a_target_out_of_the_mean) {
-  const Array logits = random({3, 7}, Dtype::f64);
+  const Array logits = f64({3, 7});
   const Array targets = integers({3}, {2, no_target, 5});
-  const Array loss = poisoned({1}, Dtype::f64);
-  const Array logsumexp = poisoned({3}, Dtype::f64);
+  const Array loss = nans({1});
+  const Array logsumexp = nans({3});
   const auto forward = [&] {
     ops->cross_entropy(loss, logsumexp, logits, targets);
     return values(loss)[0];
@@ -105,7 +96,7 @@ TEST_F(CrossEntropy, leaves_rows_without_a_target_out_of_the_mean) {
   const std::vector<double> x = values(logits);
   const std::vector<double> sums = values(logsumexp);
   EXPECT_DOUBLE_EQ(got, (sums[0] - x[2] + sums[2] - x[14 + 5]) / 2);
-  const Array dlogits = poisoned({3, 7}, Dtype::f64);
+  const Array dlogits = nans({3, 7});
   state.set(device, StepScalar::loss_scale, 1);
   state.without_target = 1;
   ops->cross_entropy_backward(dlogits, logits, logsumexp, targets, state);
