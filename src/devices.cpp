@@ -16,8 +16,6 @@
 #include "core/error.h"
 #include "core/host.h"
 #include "core/screen.h"
-#include "core/usable_cores.h"
-#include "cpu/available.h"
 #include "cpu/cpu_device.h"
 #include "cpu/threads.h"
 #include "cuda/cuda_backend.h"

@@ -14,13 +14,9 @@
 #include <vector>
 
 #include "core/clock.h"
-#include "core/cpu_model.h"
 #include "core/error.h"
 #include "core/host.h"
 #include "core/ops.h"
-#include "core/usable_cores.h"
-#include "cpu/available.h"
-#include "cpu/blas.h"
 #include "cpu/cpu_ops.h"
 #include "cpu/threads.h"
 

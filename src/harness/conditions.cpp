@@ -14,7 +14,7 @@
 #include <set>
 
 #include "core/clock.h"
-#include "core/usable_cores.h"
+#include "core/host.h"
 #include "harness/gather.h"
 #include "measure/statistics.h"
 

@@ -13,7 +13,7 @@
 #include "core/communicator.h"
 #include "core/device.h"
 #include "core/error.h"
-#include "core/usable_cores.h"
+#include "core/host.h"
 #include "core/world.h"
 #include "harness/option_parser.h"
 #include "record/environment.h"

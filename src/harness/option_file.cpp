@@ -7,7 +7,6 @@
 
 #include "core/text.h"
 #include "core/toml.h"
-#include "core/utf8.h"
 #include "harness/option_parser.h"
 
 namespace paceline {

@@ -7,8 +7,6 @@
 #include <sstream>
 
 #include "core/enum_names.h"
-#include "harness/option_file.h"
-#include "core/similar_name.h"
 
 namespace paceline {
 

@@ -8,8 +8,6 @@
 #include "core/blas_kernels.h"
 #include "core/host.h"
 #include "core/units.h"
-#include "measure/modes.h"
-#include "core/usable_cores.h"
 #include "harness/conditions.h"
 #include "measure/statistics.h"
 #include "measure/time_series.h"

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "core/kernel_name.h"
-#include "measure/intervals.h"
+#include "measure/step_trace.h"
 
 namespace paceline {
 

@@ -6,7 +6,6 @@
 #include <string>
 #include <string_view>
 
-#include "core/crash_report.h"
 #include "core/error.h"
 #include "core/hdf5.h"
 #include "core/random.h"

@@ -6,10 +6,8 @@
 
 #include "core/communicator.h"
 #include "core/error.h"
-#include "core/ring.h"
-#include "parallel/gradient_ranges.h"
+#include "parallel/gradient_exchange.h"
 #include "parallel/optimizer_sharding.h"
-#include "parallel/owner_broadcast.h"
 
 namespace paceline {
 

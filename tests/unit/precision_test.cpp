@@ -1,5 +1,5 @@
-// The dtypes of a model's components are read off a training step. Sums with every addition rounded:
-// against known values and theoretical bounds.
+// The dtypes of a model's components are read off a training step. Sums with every addition
+// rounded: against known values and theoretical bounds.
 
 #include "experiments/precision/precision.h"
 
@@ -14,9 +14,7 @@
 
 #include "core/random.h"
 #include "cpu/cpu_device.h"
-#include "experiments/precision/studies.h"
 #include "harness/launch.h"
-#include "harness/lone_world.h"
 
 namespace paceline {
 namespace {

@@ -15,7 +15,6 @@
 #include "harness/profile_tables.h"
 #include "measure/statistics.h"
 #include "model/accounting.h"
-#include "model/attention_accounting.h"
 
 namespace paceline {
 

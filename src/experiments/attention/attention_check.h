@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "core/matrix.h"
 #include "core/ops.h"
+#include "core/tensor.h"
 
 namespace paceline {
 

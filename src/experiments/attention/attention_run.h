@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "core/device.h"
-#include "core/host_floats.h"
 #include "core/ops.h"
 #include "experiments/attention/attention_check.h"
 #include "harness/cache_flush.h"

@@ -11,7 +11,6 @@
 #include "core/communicator.h"
 #include "core/error.h"
 #include "core/fnv1a.h"
-#include "core/ring.h"
 
 namespace paceline {
 

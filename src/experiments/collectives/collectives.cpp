@@ -10,10 +10,7 @@
 #include <set>
 
 #include "core/screen.h"
-#include "experiments/collectives/collective_run.h"
-#include "experiments/collectives/link_ceiling.h"
 #include "harness/cache_flush.h"
-#include "measure/fit.h"
 #include "measure/statistics.h"
 
 namespace paceline {

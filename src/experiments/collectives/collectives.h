@@ -14,7 +14,6 @@
 #include "harness/experiment.h"
 #include "harness/factor_options.h"
 #include "harness/launch.h"
-#include "harness/launch_devices.h"
 #include "harness/run_options.h"
 
 namespace paceline {

@@ -7,7 +7,6 @@
 #include <set>
 
 #include "core/communicator.h"
-#include "core/ring.h"
 #include "experiments/plan/plan_case.h"
 
 namespace paceline {

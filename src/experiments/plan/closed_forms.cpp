@@ -4,8 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "core/communicator.h"
 #include "core/error.h"
-#include "core/ring.h"
 
 namespace paceline {
 

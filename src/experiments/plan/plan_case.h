@@ -17,7 +17,6 @@
 #include "core/ops.h"
 #include "experiments/training/rates_file.h"
 #include "experiments/training/training_case.h"
-#include "experiments/training/rates_file.h"
 
 namespace paceline {
 

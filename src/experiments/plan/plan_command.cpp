@@ -10,8 +10,7 @@
 
 #include "core/enum_names.h"
 #include "core/screen.h"
-#include "core/similar_name.h"
-#include "experiments/plan/calibration.h"
+#include "experiments/plan/plan_case.h"
 #include "experiments/plan/plan_report.h"
 #include "harness/command.h"
 

@@ -4,7 +4,7 @@
 #include <memory>
 #include <numeric>
 
-#include "core/host_floats.h"
+#include "core/device.h"
 #include "core/ops.h"
 #include "experiments/precision/precision.h"
 #include "model/optimizer.h"

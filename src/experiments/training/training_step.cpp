@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "core/clock.h"
-#include "core/host_floats.h"
+#include "core/device.h"
 
 namespace paceline {
 
