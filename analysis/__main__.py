@@ -62,12 +62,13 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     )
     tables = verbs.add_parser(
         "tables",
-        help="cases with their phases, rates and memory; speed-ups, weak scaling, memory, fits",
+        help="cases with their phases, rates and memory; speed-ups, scaling, profiles, fits",
         description="Writes every table that the files have the data for: the cases with their "
         "phases, rates, communication and memory; speed-ups of precision, execution and attention; "
-        "weak scaling; memory at the marks of a step, by kind; what paceline itself computes over "
-        "a sweep (fits, predictions, warm-up, the costliest kernels, dtypes). Files are results of "
-        "any experiment, or rows of bench/peers/ or of paceline plan --json (.jsonl).",
+        "weak scaling; memory at the marks of a step, by kind; the kernels, scopes and phases of "
+        "profiled cases; what paceline itself computes over a sweep (fits, predictions, warm-up, "
+        "dtypes). Files are results of any experiment, or rows of bench/peers/ or of paceline plan "
+        "--json (.jsonl).",
     )
     tables.add_argument(
         "--format",
@@ -187,7 +188,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         )  # fmt: skip
     for verb, output in [
         (rates, "the JSON file to write"),
-        (tables, "the file to write"),
+        (tables, "the file to write; without it the tables are printed"),
         (figures, "NAME.svg, .pdf or .png (others are NAME-warmup, ...), or a folder for all"),
         (report, "NAME.html, one file with all images in it, or NAME.md with a folder of them"),
         (snapshot, "what the files' names begin with: PATH.<case>.pickle"),
@@ -198,7 +199,9 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         (peers, "the Markdown file to write"),
     ]:
         verb.add_argument("files", nargs="+", metavar="FILE", type=given, help="a result file")
-        verb.add_argument("--output", required=True, metavar="PATH", type=given, help=output)
+        verb.add_argument(
+            "--output", required=verb != tables, metavar="PATH", type=given, help=output
+        )
     return parser.parse_args(arguments)
 
 

@@ -14,7 +14,7 @@ import h5py
 import numpy as np
 import pandas as pd
 
-from . import temporary_files
+from . import profile_of_trace, temporary_files
 from .formatting import printable, text
 from .hdf5_file import warn
 from .output import write_text
@@ -192,8 +192,9 @@ def steps_in(path: Path, file: h5py.File, program: Program) -> list[Step]:
         measured = {name: row.get(column, np.nan) for name, column in MEASURED.items()}
         if not measured["step_s"] > 0:
             raise ResultError(f"{path}: {row['case']}: step_median_s holds no time")
-        scopes = file.get(f"cases/{row['case']}/kernels/scopes")
-        kernels = {} if scopes is None else kernel_seconds(read_table(path, scopes)[0])
+        profile = profile_of_trace.of(path, file, file.get(f"cases/{row['case']}", {}))
+        scopes = profile.tables.get(profile_of_trace.SCOPES)
+        kernels = {} if scopes is None else kernel_seconds(scopes)
         options = options_of(experiment, row)
         steps.append(Step(path, device_in(file), row["case"], options, measured, kernels, program))
     if not steps:

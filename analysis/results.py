@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from . import factors as sweep
-from . import json_rows, mfu, peer_rows, plan_rows, profile_answers
+from . import json_rows, mfu, peer_rows, plan_rows, profile_answers, profile_of_trace
 from .factors import IMPLIED_BY, NOT_FACTORS, in_order
 from .formatting import case_label, label, lines, printable, text
 from .result_file import (
@@ -40,7 +40,7 @@ PHASES = (
 )  # fmt: skip
 # The phase that represents a case: the first of these that was measured.
 HEADLINES = ("step", "both", "time")
-# Tables of a case, by their group in it.
+# Tables of a case, by their group in it; those of its profile are beside them.
 CASE_TABLES = (
     "memory", "memory/phases", "memory/blocks", "memory/closed_form", "memory/timeline",
     "trace/ranks",
@@ -312,6 +312,8 @@ def from_file(path: Path, file: h5py.File) -> Results:
         switched_off=off,
     )
     own = [cases.get(name, {}) for name in frame["case"]] if "case" in frame else []
+    profiles = [profile_of_trace.of(path, file, case) for case in own]
+    frame = profile_of_trace.with_answers(frame, profiles)
     tables = {group: read_table(path, file[group])[0] for group in FILE_TABLES if group in file}
     tables = profile_answers.of(frame) | tables
     return Results(
@@ -320,7 +322,11 @@ def from_file(path: Path, file: h5py.File) -> Results:
         units=units,
         factors=in_order(factors or peer_rows.factors(frame)),
         samples=[read_samples(path, case) for case in own] or [Samples()] * len(frame),
-        case_tables=[case_tables(path, case) for case in own] or [{}] * len(frame),
+        case_tables=[
+            case_tables(path, case) | profile.tables
+            for case, profile in zip(own, profiles, strict=True)
+        ]
+        or [{}] * len(frame),
         file_tables={group: table for group, table in tables.items() if len(table)},
     )
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from ..output import write_text
 from ..result_file import ResultError
 from ..results import Results, as_written, load
-from . import cases, marks, norm_breaks, recorded, scaling, speedups, warmup
+from . import cases, marks, norm_breaks, profile, recorded, scaling, speedups, warmup
 from .formats import csv, latex, markdown
 from .spread import Spread
 from .table import Table
@@ -21,13 +21,14 @@ FORMATS = {".md": "markdown", ".tex": "latex", ".csv": "csv"}
 WRITERS = {"markdown": markdown, "latex": latex, "csv": csv}
 BUILDERS = (
     cases.build, speedups.build, scaling.build, marks.build, recorded.build, norm_breaks.build,
-    warmup.build,
+    warmup.build, profile.build,
 )  # fmt: skip
 
 
-def format_for(path: Path, asked: str | None) -> str:
-    """`asked`, or the format of the path's extension. Raises ResultError if it has none."""
-    found = asked or FORMATS.get(path.suffix.lower())
+def format_for(path: Path | None, asked: str | None) -> str:
+    """`asked`, or the format of the path's extension, Markdown without a path. Raises ResultError
+    if it has none."""
+    found = asked or (FORMATS.get(path.suffix.lower()) if path else "markdown")
     if found is None:
         raise ResultError(
             f"{path}: no format is known for the extension '{path.suffix}': "
@@ -43,13 +44,14 @@ def of(results: Results, spread: Spread = Spread.INTERVAL) -> list[Table]:
 
 def write(
     paths: Sequence[Path],
-    target: Path,
+    target: Path | None,
     form: str,
     spread: Spread,
     columns: Sequence[str] | None = None,
-) -> list[Path]:
-    """Writes all tables to one file; as CSV each to its own, the first to `target`. With `columns`
-    only the cases, with these. Raises ResultError."""
+) -> list[Path] | list[str]:
+    """Writes all tables to one file; as CSV each to its own, the first to `target`. Returns the
+    files, or the tables' texts without a target. With `columns` only the cases, with these. Raises
+    ResultError."""
     found = load(paths)
     with as_written(paths):
         tables = [
@@ -60,6 +62,8 @@ def write(
     if not tables:
         raise ResultError(f"{', '.join(map(str, paths))}: has nothing for a table")
     texts = [WRITERS[form](table) for table in tables]
+    if target is None:
+        return texts
     if form != "csv":
         write_text(target, "\n".join(texts))
         return [target]
