@@ -12,7 +12,6 @@
 #include "harness/conditions.h"
 #include "harness/early_end.h"
 #include "harness/gather.h"
-#include "harness/profile_tables.h"
 
 namespace paceline {
 

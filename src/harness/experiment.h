@@ -23,7 +23,6 @@ namespace paceline {
 struct SummaryRow {
   std::size_t index = 0;  // the case's
   Row columns;
-  std::vector<Table> profile;  // what the console shows of it
 };
 
 // An experiment as the sweep sees it: cases by index.

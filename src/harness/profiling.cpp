@@ -12,15 +12,9 @@
 #include "harness/early_end.h"
 #include "harness/gather.h"
 #include "harness/profile_tables.h"
-#include "measure/profile.h"
 
 namespace paceline {
 
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(KernelUse, phase, operation, kernel, calls, seconds, flops,
-                                   bytes, communicates)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ScopeUse, path, is_operation, calls, seconds, flops, bytes)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(PhaseUse, phase, extent, busy, products, kernels)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StepProfile, kernels, scopes, phases)
 // Without the rows, which are sent as bytes.
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StepTrace, names, paths, lost, source, reason)
 
@@ -96,10 +90,8 @@ void add_profile(CaseRecord& record, World& world, Device& device, CaseRun& run,
   const Samples after = take_steps(world, run, steps, "after the profile", progress);
   events.erase(events.begin());  // those of the discarded repetition
 
-  StepTrace mine = by_step(std::move(trace), device.scopes().paths(), samples.warmup.host,
-                           samples.measured.host);
-  profiled.profiles = gather_as_json(world, profile_of(mine));
-  keep_first_steps(mine, steps_in_trace);
+  const StepTrace mine = by_step(std::move(trace), device.scopes().paths(), samples.warmup.host,
+                                 samples.measured.host);
   profiled.ranks = gather_traces(world, mine);
   profiled.clocks = clock_offsets(world);
   for (const std::vector<double>& phase : by_phase(events)) {

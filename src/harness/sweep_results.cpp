@@ -69,6 +69,14 @@ std::string device_line(const RunInfo& run) {
   return fmt::format("device: {}, {}\n", name_of(device.kind), device.name);
 }
 
+// The command that shows the profiles; empty without one.
+std::string profile_line(const std::vector<Row>& rows, const std::filesystem::path& file) {
+  const bool is_profiled = std::ranges::any_of(
+      rows, [](const Row& row) { return find_column(row, "profile_source") != nullptr; });
+  if (!is_profiled) return "";
+  return fmt::format("kernels and scopes: paceline-analysis tables {}\n", file.string());
+}
+
 // --output; or results/<experiment>-<now>.h5, whose folder of case files is then created: runs that
 // start in the same second get different names.
 std::filesystem::path output_path(const RunOptions& options, const std::string& experiment) {
@@ -128,15 +136,15 @@ SweepResults::SweepResults(const Experiment& experiment, const RunOptions& optio
 
 bool SweepResults::keep(std::size_t index, const std::string& id) {
   if (!file_.has(id)) return false;
-  const std::pair<Row, std::vector<Table>> kept = file_.read(id);
-  naming(file_.path(), [&] { show(index, kept.first, kept.second); });
-  warn_of_changed_inputs(index, kept.first);
+  const Row kept = file_.read(id);
+  naming(file_.path(), [&] { show(index, kept); });
+  warn_of_changed_inputs(index, kept);
   return true;
 }
 
 void SweepResults::add(std::size_t index, const CaseRecord& record) {
   file_.write(record, run_);
-  show(index, summary_row(record, run_.id()), record.tables);
+  show(index, summary_row(record, run_.id()));
 }
 
 std::string SweepResults::finish(const std::vector<std::string>& ids, bool complete) {
@@ -182,20 +190,15 @@ void SweepResults::print(const std::vector<Table>& closing) const {
   for (const Table& t : closing) {
     write_out("\n{}:\n{}", t.path, closing_table(t, rows, factors));
   }
-  for (const SummaryRow& row : rows_) {
-    for (const Table& table : row.profile) {
-      write_out("\n{} of {}:\n{}", table.path, names.at(row.index), closing_table(table));
-    }
-  }
-  write_out("{}{}{}{}\n", stop_reasons(rows), warning_lines(warned), device_line(run_),
-            file_.path().string());
+  write_out("{}{}{}{}{}\n", stop_reasons(rows), warning_lines(warned), device_line(run_),
+            profile_line(rows, file_.path()), file_.path().string());
 }
 
-void SweepResults::show(std::size_t index, Row row, const std::vector<Table>& tables) {
+void SweepResults::show(std::size_t index, Row row) {
   if (options_.json) write_out("{}\n", json_line(row));
   std::fflush(screen);
   row.shrink_to_fit();  // the rows are what grows with the number of cases: 10 to 20 KB each
-  rows_.push_back({index, std::move(row), largest_parts(tables)});
+  rows_.push_back({index, std::move(row)});
 }
 
 }  // namespace paceline

@@ -34,7 +34,7 @@ class SweepResults {
  private:
   // Warns of input files of a kept case that were written after its run.
   void warn_of_changed_inputs(std::size_t index, const Row& row);
-  void show(std::size_t index, Row row, const std::vector<Table>& tables);
+  void show(std::size_t index, Row row);
   void print(const std::vector<Table>& closing) const;
 
   const Experiment& experiment_;

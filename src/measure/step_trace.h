@@ -1,5 +1,5 @@
 #pragma once
-// StepTrace: the activities of a rank's device in each of several steps, and intervals of time.
+// StepTrace: the activities of a rank's device in each of several steps.
 
 #include <cstdint>
 #include <string>
@@ -28,12 +28,6 @@ struct StepTrace {
   std::int64_t lost = 0;
   std::string source;  // as Trace::source
   std::string reason;  // as Trace::reason
-
-  [[nodiscard]] const std::string& path_of(const StepActivity& activity) const {
-    return paths[activity.span < 0 ? 0 : spans[static_cast<std::size_t>(activity.span)].scope];
-  }
-  // Whether the activity is a kernel of a collective.
-  [[nodiscard]] bool communicates(const StepActivity& activity) const;
 };
 
 // Assigns a trace to steps. Activities that began within `before` or after the last step are
@@ -41,25 +35,5 @@ struct StepTrace {
 [[nodiscard]] StepTrace by_step(Trace trace, const std::deque<ScopePath>& scopes,
                                 const std::vector<HostInterval>& before,
                                 const std::vector<HostInterval>& steps);
-
-// Keeps the first `count` steps.
-void keep_first_steps(StepTrace& trace, int count);
-
-// The fraction of the time of all ranks' collective kernels in which a kernel of another kind runs
-// on another stream of the same rank. NaN without collectives.
-[[nodiscard]] double communication_overlap(const std::vector<StepTrace>& ranks);
-
-struct Interval {
-  double begin = 0;
-  double end = 0;
-};
-
-// The union as disjoint intervals, sorted.
-[[nodiscard]] std::vector<Interval> union_of(std::vector<Interval> intervals);
-// The sum of the lengths.
-[[nodiscard]] double length_of(const std::vector<Interval>& intervals);
-// The length of `intervals` that is covered by the union of `by`.
-[[nodiscard]] double covered_length(const std::vector<Interval>& intervals,
-                                    const std::vector<Interval>& by);
 
 }  // namespace paceline

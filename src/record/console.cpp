@@ -225,37 +225,4 @@ std::string closing_table(const Table& table, const std::vector<Row>& rows,
   return table_text(factors, columns, shown, width);
 }
 
-std::vector<Table> largest_parts(const std::vector<Table>& tables) {
-  constexpr std::array<std::string_view, 3> not_shown = {"mean", "flops", "bytes"};
-  constexpr double least_share = 0.01;
-  constexpr int most_kernels = 12;
-  std::vector<Table> parts;
-  for (const Table& table : tables) {
-    if (std::count(shown_tables.begin(), shown_tables.end(), table.path) == 0) continue;
-    TableRows rows(table.path);
-    int kernels = 0;
-    for (std::size_t i = 0; i < length_of(table.columns.front()); ++i) {
-      const Row row = row_of(table.columns, i);
-      if (number_in(row, "rank") > 0) continue;
-      if (table.path == "kernels" && ++kernels > most_kernels) break;
-      if (number_in(row, "operation") > 0 || number_in(row, "share") < least_share) continue;
-      Row shown;
-      for (const Cell& cell : row) {
-        const bool number = std::holds_alternative<std::int64_t>(cell.value);
-        if (number || std::count(not_shown.begin(), not_shown.end(), cell.name) > 0) continue;
-        shown.push_back(cell);
-        if (cell.name != "scope") continue;
-        const std::string path = text_in(row, "scope");  // "forward/blocks" -> "  blocks"
-        const auto depth = static_cast<std::size_t>(std::count(path.begin(), path.end(), '/'));
-        shown.back().value = std::string(2 * depth, ' ') + path.substr(path.rfind('/') + 1);
-      }
-      std::stable_partition(shown.begin(), shown.end(),
-                            [](const Cell& cell) { return cell.name != "kernel"; });
-      rows.add(shown);
-    }
-    if (!rows.empty()) parts.push_back(rows.take());
-  }
-  return parts;
-}
-
 }  // namespace paceline

@@ -1,7 +1,6 @@
 #pragma once
 // The tables that the screen shows of a run: text as wide as the terminal (text_table.cpp).
 
-#include <array>
 #include <cstddef>
 #include <string>
 #include <utility>
@@ -73,11 +72,5 @@ struct ShownColumn {
 
 // "oom: about 140 MB are needed": the status and its reason, without the details that the file has.
 [[nodiscard]] std::string short_reason(const std::string& status, const std::string& reason);
-
-// The tables of a case's profile that are shown.
-inline constexpr std::array shown_tables = {"kernels", "kernels/scopes", "kernels/phases"};
-// Of a case's tables those, with the rows of rank 0 that have at least 1% of the kernels' time, and
-// of kernels the 12 costliest.
-[[nodiscard]] std::vector<Table> largest_parts(const std::vector<Table>& tables);
 
 }  // namespace paceline

@@ -76,7 +76,6 @@ std::vector<Column> read_columns(const Group& parent, const std::string& path) {
   const Group group = parent.group(path);
   std::vector<Column> columns;
   for (const std::string& name : group.names()) {
-    if (path == "kernels" && group.is_group(name)) continue;  // kernels/scopes
     const hdf5::Dataset dataset = group.dataset(name);
     if (dataset.dims().size() != 1) throw Hdf5Error(fmt::format("'{}' is not a column", name));
     Column& column = columns.emplace_back(Column{name, dataset.text_attribute("unit"), {}});

@@ -13,7 +13,6 @@
 #include "core/error.h"
 #include "core/whole_file.h"
 #include "record/case_file.h"
-#include "record/console.h"
 #include "record/descriptions.h"
 
 namespace paceline {
@@ -184,14 +183,9 @@ bool ResultFile::has(const std::string& id) const {
   return status == "ok" || status == "skipped";
 }
 
-std::pair<Row, std::vector<Table>> ResultFile::read(const std::string& id) const {
+Row ResultFile::read(const std::string& id) const {
   return with_file_of(id, [&](const hdf5::File& file, const std::vector<Column>& summary) {
-    const hdf5::Group group = file.group("cases/" + id);
-    std::vector<Table> tables;
-    for (const char* table : shown_tables) {
-      if (group.has(table)) tables.push_back({table, read_columns(group, table)});
-    }
-    return std::pair(row_of_case(file, summary, id), std::move(tables));
+    return row_of_case(file, summary, id);
   });
 }
 

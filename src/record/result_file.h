@@ -71,8 +71,8 @@ class ResultFile {
   // `skipped`: a case that ran out of memory or failed a check is worth another try.
   [[nodiscard]] bool has(const std::string& id) const;
   [[nodiscard]] std::size_t size() const { return cases_.size(); }
-  // The summary row of a case that has() found, and those of its tables that the console shows.
-  [[nodiscard]] std::pair<Row, std::vector<Table>> read(const std::string& id) const;
+  // The summary row of a case that has() found.
+  [[nodiscard]] Row read(const std::string& id) const;
   // Throws StoppedError if the case cannot be written (a full disk) or the folder is no longer the
   // one that was locked; the message says where the case was written instead, in a folder for
   // temporary files.

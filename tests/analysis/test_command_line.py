@@ -324,7 +324,7 @@ def test_outputs_that_are_refused(good, tmp_path, refused, verb, output, options
     [
         ([], "required: tables|figures|report|compare|snapshot"),
         (["reports", "a.h5"], "invalid choice: 'reports'"),
-        (["tables", "a.h5"], "required: --output"),
+        (["figures", "a.h5"], "required: --output"),
         (["tables", "--output", "t.md"], "required: FILE"),
         (["figures", "a.h5", "--output", ""], "argument --output: needs a value"),
         (["figures", "", "--output", "f.svg"], "argument FILE: needs a value"),

@@ -5,14 +5,13 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <optional>
 
 #include "core/error.h"
 #include "experiments/attention/attention_run.h"
 #include "harness/cache_flush.h"
 #include "harness/case_run.h"
+#include "harness/ceilings.h"
 #include "harness/gather.h"
-#include "harness/profile_tables.h"
 #include "measure/statistics.h"
 #include "model/accounting.h"
 
@@ -244,16 +243,15 @@ class AttentionExperiment final : public ExperimentOf<AttentionCase> {
     device_.trim();
     const Ceiling& copy = ceilings_.copy();
     std::vector<const Ceiling*> ceilings = {&copy};
-    std::optional<ProductCeilings> gemm;
     if (c.profile > 0) {
-      gemm.emplace(ceilings_.products(ops_config_of(c)));
-      for (const Ceiling* ceiling : gemm->all()) ceilings.push_back(ceiling);
+      for (const Ceiling* gemm : ceilings_.products(ops_config_of(c)).all()) {
+        ceilings.push_back(gemm);
+      }
     }
     AttentionCaseRun run(c, world_, device_, copy, peak_tflops_);
     CaseRecord record = measure_case(world_, device_, run, c, prediction(c), progress);
     if (record.samples.empty()) return record;
     record.tables.push_back(ceilings_table(ceilings));
-    if (gemm) add_shares_of_ceilings(record, *gemm, copy);
     return record;
   }
 

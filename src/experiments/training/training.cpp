@@ -8,7 +8,6 @@
 
 #include "experiments/training/sweep_tables.h"
 #include "experiments/training/training_run.h"
-#include "harness/profile_tables.h"
 #include "measure/statistics.h"
 
 namespace paceline {
@@ -161,7 +160,6 @@ void TrainingExperiment::add_rates(CaseRecord& record, const TrainingCase& c) {
   const Peak peak = peak_of(device_, c.ops_config(), options_.peak_tflops);
   add_rates_to(record, c, gemm, peak);
   record.tables.push_back(ceilings_table(ceilings));
-  if (c.profile > 0) add_shares_of_ceilings(record, gemm, *ceilings.back());
   if (options_.kind != TrainingKind::model && c.ranks == 1) {
     record.warnings.push_back({warning::one_rank, "one rank exchanges nothing"});
   }
