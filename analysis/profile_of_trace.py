@@ -38,11 +38,13 @@ def of(path: Path, file: h5py.File, case: h5py.Group) -> Profile:
     if "trace/spans" not in case:
         return Profile()
     one = timeline.read_case(path, file, case.name.rpartition("/")[2])
-    timed = read_table(path, case["trace/phases"])[0] if "trace/phases" in case else Frame()
+    timed = Frame(columns=["rank", "phase", "events", "host"], dtype=float)
+    if "trace/phases" in case:
+        timed, _ = read_table(path, case["trace/phases"])
     samples, rates = read_samples(path, case), ceilings(path, case)
     overlap = timeline.overlap_fraction(one)
     answers = {} if np.isnan(overlap) else {"communication_overlap": overlap}
-    tables: dict[str, list[Frame]] = {group: [] for group in GROUPS}
+    ranks = []
     for rank in one.ranks:
         work = work_of(rank)
         kernels, scopes = kernels_of(rank, work), scopes_of(rank, work)
@@ -50,16 +52,14 @@ def of(path: Path, file: h5py.File, case: h5py.Group) -> Profile:
         if rank.rank == 0:
             answers |= answers_of(kernels, scopes, phases)
         whole, is_flash = kernels["total"].sum(), kernels["operation"].str.contains(FLASH)
-        found = {
-            KERNELS: with_rates(kernels, whole, is_flash, *rates)[KERNEL_COLUMNS],
-            SCOPES: with_rates(scopes, whole, flash_shares(scopes), *rates),
-            PHASES: phases[phases["phase"].isin([*samples.measured, "step"])],
-        }
-        for group, table in found.items():
-            tables[group].append(table.assign(rank=rank.rank))
-    return Profile(
-        {name: pd.concat(parts, ignore_index=True) for name, parts in tables.items()}, answers
-    )
+        found = (
+            with_rates(kernels, whole, is_flash, *rates).drop(columns="communicates"),
+            with_rates(scopes, whole, flash_shares(scopes), *rates),
+            phases[phases["phase"].isin([*samples.measured, "step"])],
+        )
+        ranks.append([table.assign(rank=rank.rank) for table in found])
+    joined = (pd.concat(parts, ignore_index=True) for parts in zip(*ranks, strict=True))
+    return Profile(dict(zip(GROUPS, joined, strict=True)), answers)
 
 
 def with_answers(frame: Frame, profiles: Sequence[Profile]) -> Frame:
@@ -71,14 +71,25 @@ def with_answers(frame: Frame, profiles: Sequence[Profile]) -> Frame:
     )
 
 
+def of_cases(frame: Frame, profiles: Sequence[Profile]) -> dict[str, Frame]:
+    """The tables of all cases: profiled/kernels, profiled/scopes and profiled/phases."""
+    rows = list(zip(frame.get("case", ()), profiles, strict=True))
+    return {
+        f"profiled/{group.rpartition('/')[2]}": pd.concat(found, names=["case"]).reset_index("case")
+        for group in GROUPS
+        if (found := {case: own.tables[group] for case, own in rows if group in own.tables})
+    }
+
+
 def work_of(rank: RankTimeline) -> Frame:
     """The rank's kernels, copies and memsets, with the outermost scope (phase) and the innermost
     (operation) that launched each."""
     rows = rank.on_device.drop(columns="bytes").rename(columns={"short_name": "kernel"})
+    names = [path.split("/") for path in rows["path"]]
     return rows.assign(
         length=rows["end"] - rows["begin"],
-        phase=[path.partition("/")[0] for path in rows["path"]],
-        operation=[path.rpartition("/")[2] for path in rows["path"]],
+        phase=pd.Series([own[0] for own in names], rows.index, object),
+        operation=pd.Series([own[-1] for own in names], rows.index, object),
     )
 
 
@@ -107,12 +118,9 @@ def scopes_of(rank: RankTimeline, work: Frame) -> Frame:
     # A captured span is entered once and launched in each step.
     weight = np.where(spans["step"] < 0, 1, 1 / len(rank.steps))
     entered = spans[["path"]].assign(
-        apart=(spans["elements"] > 0) | within,
-        operation=operation.astype(int),
-        calls=weight,
-        flops=spans["flops"] * weight,
-        bytes=spans["bytes"] * weight,
-    )
+        apart=(spans["elements"] > 0) | within, operation=operation.astype(int), calls=weight,
+        flops=spans["flops"] * weight, bytes=spans["bytes"] * weight,
+    )  # fmt: skip
     launched = work[work["span"] >= 0]
     ran = launched[["path"]].assign(
         apart=launched["communication"], total=launched["length"] / len(rank.steps)
@@ -152,19 +160,11 @@ def phases_of(rank: RankTimeline, work: Frame, kernels: Frame) -> Frame:
 
 def with_clocks(phases: Frame, rank: int, timed: Frame, samples: Samples) -> Frame:
     """With the means by the host's clock, over the measured repetitions, and by events."""
-    if timed.empty:
-        return phases.assign(host=np.nan, events=np.nan)
     found = timed[timed["rank"] == rank].groupby("phase")[["host", "events"]].mean()
     host = {phase: seconds[rank].mean() for phase, seconds in samples.measured.items()
             if found["host"].get(phase, 0) > 0}  # fmt: skip
-    return phases.assign(
-        host=phases["phase"].map(host), events=phases["phase"].map(found["events"])
-    )
-
-
-# The columns of kernels; scopes has flops and bytes, too.
-KERNEL_COLUMNS = ["phase", "operation", "kernel", "calls", "total", "mean", "share", "flops_per_s",
-                  "bytes_per_s", "flops_share", "bytes_share"]  # fmt: skip
+    names = phases["phase"]
+    return phases.assign(host=names.map(host), events=names.map(found["events"]))
 
 
 def with_rates(
@@ -175,13 +175,10 @@ def with_rates(
     flops, nbytes = (uses[work] / uses["total"].where(uses[work] * uses["total"] > 0)
                      for work in ("flops", "bytes"))  # fmt: skip
     return uses.assign(
-        mean=uses["total"] / uses["calls"],
-        share=uses["total"] / whole,
-        flops_per_s=flops,
-        bytes_per_s=nbytes,
-        flops_share=flops * ((1 - flash) / gemm + flash / attention),
-        bytes_share=nbytes / copy,
-    )
+        mean=uses["total"] / uses["calls"], share=uses["total"] / whole,
+        flops_per_s=flops, flops_share=flops * ((1 - flash) / gemm + flash / attention),
+        bytes_per_s=nbytes, bytes_share=nbytes / copy,
+    )  # fmt: skip
 
 
 def flash_shares(scopes: Frame) -> pd.Series:
@@ -228,10 +225,7 @@ def answers_of(kernels: Frame, scopes: Frame, phases: Frame) -> dict[str, object
             of_passes = costliest(computing[computing["phase"].isin(passes)])
             found |= {f"{'_'.join(passes)}_{name}": value for name, value in of_passes.items()}
     # Softmax in the forward pass's attention, and the two products around it.
-    scope = scopes["scope"]
-    inside = scopes[
-        scope.str.startswith("forward/") & scope.str.contains("scaled dot product attention/")
-    ]
+    inside = scopes[scopes["scope"].str.match("forward/(.*/)?scaled dot product attention/")]
     softmax, matmul = (inside.loc[inside["scope"].str.endswith(name), ["total", "flops"]].sum()
                        for name in ("/computing softmax", "/matmul"))  # fmt: skip
     if softmax["total"] > 0:

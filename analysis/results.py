@@ -40,7 +40,7 @@ PHASES = (
 )  # fmt: skip
 # The phase that represents a case: the first of these that was measured.
 HEADLINES = ("step", "both", "time")
-# Tables of a case, by their group in it; those of its profile are beside them.
+# Tables of a case, by their group in it.
 CASE_TABLES = (
     "memory", "memory/phases", "memory/blocks", "memory/closed_form", "memory/timeline",
     "trace/ranks",
@@ -315,18 +315,14 @@ def from_file(path: Path, file: h5py.File) -> Results:
     profiles = [profile_of_trace.of(path, file, case) for case in own]
     frame = profile_of_trace.with_answers(frame, profiles)
     tables = {group: read_table(path, file[group])[0] for group in FILE_TABLES if group in file}
-    tables = profile_answers.of(frame) | tables
+    tables = profile_answers.of(frame) | profile_of_trace.of_cases(frame, profiles) | tables
     return Results(
         runs=[run],
         frame=with_columns(frame),
         units=units,
         factors=in_order(factors or peer_rows.factors(frame)),
         samples=[read_samples(path, case) for case in own] or [Samples()] * len(frame),
-        case_tables=[
-            case_tables(path, case) | profile.tables
-            for case, profile in zip(own, profiles, strict=True)
-        ]
-        or [{}] * len(frame),
+        case_tables=[case_tables(path, case) for case in own] or [{}] * len(frame),
         file_tables={group: table for group, table in tables.items() if len(table)},
     )
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from ..output import write_text
 from ..result_file import ResultError
 from ..results import Results, as_written, load
-from . import cases, marks, norm_breaks, profile, recorded, scaling, speedups, warmup
+from . import cases, marks, norm_breaks, recorded, scaling, speedups, warmup
 from .formats import csv, latex, markdown
 from .spread import Spread
 from .table import Table
@@ -21,7 +21,7 @@ FORMATS = {".md": "markdown", ".tex": "latex", ".csv": "csv"}
 WRITERS = {"markdown": markdown, "latex": latex, "csv": csv}
 BUILDERS = (
     cases.build, speedups.build, scaling.build, marks.build, recorded.build, norm_breaks.build,
-    warmup.build, profile.build,
+    warmup.build,
 )  # fmt: skip
 
 

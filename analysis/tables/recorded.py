@@ -22,6 +22,9 @@ TITLES = {
     "profile/costliest": ("The costliest kernels", "On rank 0."),
     "profile/products": ("Matrix products' share of the kernels' time", "On rank 0."),
     "profile/softmax": ("Softmax beside the matrix products of attention", "Forward, on rank 0."),
+    "profile/kernels": ("The kernels of a step", "The costliest on rank 0, in a step."),
+    "profile/scopes": ("The scopes of a step", "On rank 0, all blocks together, in a step."),
+    "profile/phases": ("The phases of a step by three clocks", "Collectives are in step alone."),
     "dtypes": ("Dtypes of each component", "Under every precision, beside PyTorch's autocast."),
     "plan/state": ("The planned model", "Unsharded."),
     "plan/device_memory": ("Predicted memory of a device", "Of that with the largest shard."),
@@ -49,12 +52,19 @@ UNITS = {
 }
 PLANNED = UNITS | {"_bytes": ("GB", 1e-9)}
 # Columns of /profile without suffix: in seconds.
-SECONDS = {"host", "events", "busy", "softmax", "products"}
+SECONDS = {
+    "host", "events", "busy", "softmax", "products", "total", "extent", "gaps", "kernels",
+}  # fmt: skip
+LEAST_SHARE, MOST_KERNELS = 0.01, 12  # of the kernels' time; of a case
+RATES = {"flops_per_s": ("TFLOP/s", 1e-12), "bytes_per_s": ("GB/s", 1e-9)}
+OF_USES = {"share", "flops_share", "bytes_share"}
 SHARES = {
     "fit": {"worst_relative_error"},
     "profile/products": {"forward", "step"},
     "profile/costliest": {"share"},
     "profile/softmax": {"time_ratio", "flops_ratio"},
+    "profile/kernels": OF_USES,
+    "profile/scopes": OF_USES,
 }
 
 
@@ -66,13 +76,34 @@ def build(results: Results, _: Spread) -> list[Table]:
             caption=[sentence],
             columns=[
                 column(group, name, values)
-                for name, values in with_labels(results, results.file_tables[group]).items()
+                for name, values in with_labels(
+                    results, shown(group, results.file_tables[group])
+                ).items()
             ],
             data=results.file_tables[group],
         )
         for group, (title, sentence) in TITLES.items()
         if group in results.file_tables
     ]
+
+
+def shown(group: str, table: pd.DataFrame) -> pd.DataFrame:
+    """Of kernels, scopes and phases what takes long on rank 0: the 12 costliest kernels of a case,
+    and the regions among the scopes as a tree."""
+    if "rank" not in table or not group.startswith("profile"):
+        return table
+    table = table[table["rank"] == 0]
+    if "share" in table:
+        table = table[table["share"] >= LEAST_SHARE]
+    if "kernel" in table:
+        table = table.groupby("case", sort=False).head(MOST_KERNELS)
+    if "scope" in table:
+        table = table[table["operation"] == 0].drop(columns="operation")
+        paths = [path.split("/") for path in table["scope"]]
+        table = table.assign(scope=["  " * (len(path) - 1) + path[-1] for path in paths])
+    hidden = ["rank", "mean", "flops", "bytes"]
+    columns = ["case", *(name for name in table if name not in ("case", *hidden))]
+    return table[columns].dropna(axis="columns", how="all")
 
 
 def with_labels(results: Results, table: pd.DataFrame) -> pd.DataFrame:
@@ -98,6 +129,9 @@ def column(group: str, name: str, values: pd.Series) -> Column:
         return Column(label(name), [text(value) for value in values], False)
     if name in SHARES.get(group, ()):
         return Column(f"{label(name)} (%)", [figure(100 * value) for value in values])
+    if group.startswith("profile") and name in RATES:
+        unit, scale = RATES[name]
+        return Column(unit, [figure(value * scale) for value in values])
     for ending, (unit, scale) in (PLANNED if group.startswith(plan_rows.GROUP) else UNITS).items():
         if name.endswith(ending):
             header = f"{label(name.removesuffix(ending))} ({unit})"

@@ -1,16 +1,16 @@
-"""`--profile` under mpirun: its tables add up, and analysis reads its timeline."""
+"""`--profile` under mpirun: the tables made of its trace add up; analysis reads its timeline."""
 
 import json
-import re
 from pathlib import Path
 
 import h5py
 import numpy as np
+import pandas as pd
 import pytest
 
 from analysis import intervals, timeline
 from analysis.__main__ import main
-from result_files import columns_of, rows, summary
+from analysis.results import load
 
 CPU = ("--device", "cpu", "--threads", 1, "--quiet", "--output", "out.h5")
 SMALL = ("--size", "tiny", "--vocab", 128, "--context", 16, "--batch-size", 2, *CPU)
@@ -18,8 +18,11 @@ ONCE = ("--warmup", 0, "--steps", 2)
 SCORES = "scaled dot product attention/computing attention scores"
 
 
-def table(group, name):
-    return {column: np.array(values) for column, values in columns_of(group[name]).items()}
+def profiles_of(path):
+    """(/summary with the answers, kernels, scopes and phases of all cases)."""
+    (results,) = load([path])
+    names = ("kernels", "scopes", "phases")
+    return results.frame, *(results.file_tables[f"profiled/{name}"] for name in names)
 
 
 COLLECTIVES = {"all_reduce", "reduce_scatter", "all_gather", "broadcast"}
@@ -37,58 +40,52 @@ def profiled(paceline, tmp_path):
     return run
 
 
-def assert_adds_up(case, ranks):
-    kernels, scopes, phases = (table(case, f"kernels{part}") for part in ("", "/scopes", "/phases"))
-    for rank in range(ranks):
-        mine, of_scopes = kernels["rank"] == rank, scopes["rank"] == rank
-        total = kernels["total"][mine].sum()
-        assert kernels["share"][mine].sum() == pytest.approx(1)
-        assert np.all(np.diff(kernels["total"][mine]) <= 0)
-        # A region does not include its collectives.
-        parts = of_scopes & [
-            "/" not in path or path.rpartition("/")[2] in COLLECTIVES for path in scopes["scope"]
-        ]
-        assert scopes["total"][parts].sum() == pytest.approx(total)
-        step = (phases["rank"] == rank) & (phases["phase"] == "step")
-        assert phases["kernels"][step] == pytest.approx(total)
-        assert np.all(phases["busy"][phases["rank"] == rank] > 0)
-        assert np.all(phases["gaps"][phases["rank"] == rank] >= 0)
+def assert_adds_up(kernels, scopes, phases):
+    """The tables of one case on one rank."""
+    total = kernels["total"].sum()
+    assert kernels["share"].sum() == pytest.approx(1)
+    assert kernels["total"].is_monotonic_decreasing
+    # A region does not include its collectives.
+    parts = ["/" not in path or path.rpartition("/")[2] in COLLECTIVES for path in scopes["scope"]]
+    assert scopes["total"][parts].sum() == pytest.approx(total)
+    assert phases["kernels"][phases["phase"] == "step"].tolist() == [pytest.approx(total)]
+    assert (phases["busy"] > 0).all()
+    assert (phases["gaps"] >= 0).all()
 
 
 def test_a_model_s_scopes_are_those_of_its_parts(profiled):
-    path = profiled(0, "model", *SMALL, *ONCE, "--profile", 2)
+    path = profiled(0, "model", *SMALL, *ONCE, "--profile", 4)
+    frame, kernels, scopes, phases = profiles_of(path)
+    assert_adds_up(kernels, scopes, phases)
+    calls = dict(zip(scopes["scope"], scopes["calls"], strict=True))
+    # One pass through the two blocks of a step.
+    assert calls["forward"] == calls["backward"] == 1
+    for part in ("attention", "ffn", f"attention/{SCORES}/matmul"):
+        assert calls[f"forward/blocks/{part}"] == 2
+    assert calls["forward/blocks/attention/matmul"] == calls["forward/blocks/ffn/matmul"] == 4
+    products = kernels[kernels["operation"] == "matmul"]
+    assert dict(zip(products["phase"], products["calls"], strict=True)) == {
+        "forward": 2 * 6 + 1,
+        "backward": 2 * (2 * 6 + 1),
+    }
+    flops = dict(zip(scopes["scope"], scopes["flops"], strict=True))
+    tokens, width = 2 * 16, 64
+    assert flops["forward/blocks/ffn"] == 2 * 2 * tokens * 3 * width * 192
+    assert flops[f"forward/blocks/attention/{SCORES}"] == 2 * 2 * tokens * 16 * width
+    assert phases["phase"].tolist() == ["forward", "backward", "optimizer", "step"]
+    assert (phases["extent"][:3] <= 1.02 * phases["events"][:3]).all()
+    assert (phases["host"] > 0).all()
     with h5py.File(path) as f:
         (case,) = f["cases"].values()
-        assert case.attrs["profile"] == 2
-        assert_adds_up(case, 1)
-        kernels, scopes, phases = (
-            table(case, f"kernels{part}") for part in ("", "/scopes", "/phases")
-        )
-        calls = dict(zip(scopes["scope"], scopes["calls"], strict=True))
-        # One pass through the two blocks of a step.
-        assert calls["forward"] == calls["backward"] == 1
-        for part in ("attention", "ffn", f"attention/{SCORES}/matmul"):
-            assert calls[f"forward/blocks/{part}"] == 2
-        assert calls["forward/blocks/attention/matmul"] == calls["forward/blocks/ffn/matmul"] == 4
-        products = kernels["operation"] == "matmul"
-        assert dict(zip(kernels["phase"][products], kernels["calls"][products], strict=True)) == {
-            "forward": 2 * 6 + 1,
-            "backward": 2 * (2 * 6 + 1),
-        }
-        flops = dict(zip(scopes["scope"], scopes["flops"], strict=True))
-        tokens, width = 2 * 16, 64
-        assert flops["forward/blocks/ffn"] == 2 * 2 * tokens * 3 * width * 192
-        assert flops[f"forward/blocks/attention/{SCORES}"] == 2 * 2 * tokens * 16 * width
-        assert list(phases["phase"]) == ["forward", "backward", "optimizer", "step"]
-        assert np.all(phases["extent"][:3] <= 1.02 * phases["events"][:3])
+        assert case.attrs["profile"] == 4
         trace = case["trace"]
-        assert set(trace["steps/step"][:]) == {0, 1}
+        assert set(trace["steps/step"][:]) == set(trace["phases/step"][:]) == {0, 1, 2, 3}
         assert trace["steps/begin"][0] == 0
         assert set(trace["ranks/source"].asstr()[:]) == {"events"}
-    (row,) = rows(path)
-    costliest = np.argmax(kernels["total"] * (kernels["phase"] == "forward"))
-    assert row["forward_costliest_kernel"] == kernels["kernel"][costliest]
-    assert row["forward_costliest_calls"] == kernels["calls"][costliest]
+    (row,) = frame.to_dict("records")
+    costliest = kernels[kernels["phase"] == "forward"].iloc[0]
+    assert row["forward_costliest_kernel"] == costliest["kernel"]
+    assert row["forward_costliest_calls"] == costliest["calls"]
     assert 0 < row["forward_products_share"] < 1
     assert row["attention_products_flops"] == 2 * flops[f"forward/blocks/attention/{SCORES}"]
     for column in ("profiled_headline_s", "headline_after_profile_s", "softmax_s"):
@@ -110,22 +107,20 @@ def test_a_model_s_scopes_are_those_of_its_parts(profiled):
 def test_every_experiment_s_profile_adds_up(profiled, ranks, args):
     path = profiled(ranks, *args, *ONCE, "--profile", 4)
     found = {one.case: one for one in timeline.read(path)}
-    columns = summary(path)
-    overlaps = columns.get("communication_overlap", [np.nan] * len(found))
-    assert set(found) == set(columns["case"])
-    with h5py.File(path) as f:
-        for name, overlap in zip(columns["case"], overlaps, strict=True):
-            assert_adds_up(f["cases"][name], ranks)
-            one = found[name]
-            assert timeline.overlap_fraction(one) == pytest.approx(overlap, abs=1e-6, nan_ok=True)
-            assert [rank.rank for rank in one.ranks] == list(range(ranks))
-            for rank in one.ranks:
-                assert_consistent(rank)
+    frame, *tables = profiles_of(path)
+    assert set(found) == set(frame["case"])
+    for name, one in found.items():
+        assert [rank.rank for rank in one.ranks] == list(range(ranks))
+        for rank in one.ranks:
+            assert_consistent(rank)
+            assert_adds_up(
+                *(table[(table["case"] == name) & (table["rank"] == rank.rank)] for table in tables)
+            )
 
 
 def assert_consistent(rank):
-    """Activities and spans of three steps, each within its step."""
-    assert rank.steps["step"].tolist() == [0, 1, 2]
+    """Activities and spans of all steps, each within its step."""
+    assert rank.steps["step"].tolist() == [0, 1, 2, 3]
     assert rank.lost == 0
     assert abs(rank.clock_offset) <= rank.clock_error or rank.rank == 0
     assert (rank.activities["span"] >= 0).all()
@@ -141,7 +136,7 @@ def assert_consistent(rank):
 
 
 def test_a_trace_is_made_of_a_profiled_run(profiled, tmp_path, capsys):
-    path = profiled(2, "ddp", "--sync", "overlap", *SMALL, *ONCE, "--profile")
+    path = profiled(2, "ddp", "--sync", "overlap", *SMALL, *ONCE, "--profile", 3)
     (case,) = timeline.read(path)
     main(["trace", str(path), "--output", str(tmp_path / "t")])
     written = capsys.readouterr().out.splitlines()
@@ -157,28 +152,19 @@ def test_a_trace_is_made_of_a_profiled_run(profiled, tmp_path, capsys):
 
 def test_what_is_resumed_keeps_its_answers(profiled):
     args = ("model", *SMALL, *ONCE, "--context", "8,16", "--profile", 1)
-    with h5py.File(profiled(0, *args)) as f:
-        before = table(f, "summary")
-    assert {"forward_costliest_kernel", "softmax_s", "step_products_share"} < set(before)
-    with h5py.File(profiled(0, *args, "--resume")) as f:
-        for name, values in table(f, "summary").items():
-            np.testing.assert_array_equal(values, before[name])
+    before = profiles_of(profiled(0, *args))
+    assert {"forward_costliest_kernel", "softmax_s", "step_products_share"} < set(before[0])
+    for one, other in zip(before, profiles_of(profiled(0, *args, "--resume")), strict=True):
+        pd.testing.assert_frame_equal(one, other)
 
 
-def test_the_screen_shows_the_largest_parts(paceline, tmp_path):
-    """Which scopes take a hundredth of the time is up to the machine: the file says."""
+def test_the_program_names_the_command_that_shows_the_profile(paceline, tmp_path, capsys):
     done = paceline("model", *SMALL, *ONCE, "--profile", 1)
-    for title in ("kernels of model:", "kernels/scopes of model:"):
-        assert f"\n{title}\n" in done.out
-    with h5py.File(tmp_path / "out.h5") as f:
-        (case,) = f["cases"].values()
-        scopes = table(case, "kernels/scopes")
-    large = (scopes["share"] >= 0.01) & (scopes["operation"] == 0)
-    paths = [path.split("/") for path in scopes["scope"][large]]
-    printed = done.out.split("\nkernels/scopes of model:\n")[1].split("\n\n")[0]
-    # The head is one line or, where that is too wide for the screen, two.
-    shown = re.split("^scope .*\n", printed, flags=re.MULTILINE)[1].splitlines()
-    assert [re.split(r"(?<=\S)  +", line)[0] for line in shown] == [
-        "  " * (len(path) - 1) + path[-1] for path in paths
-    ]
-    assert 0 < len(paths) < len(scopes["scope"])
+    named, path = done.out.splitlines()[-2:]
+    assert named == f"kernels and scopes: paceline-analysis tables {path}"
+    assert "paceline-analysis" not in paceline("model", *SMALL, *ONCE, "--force").out
+    paceline("model", *SMALL, *ONCE, "--profile", 1, "--force")
+    main(["tables", str(tmp_path / "out.h5")])
+    shown = capsys.readouterr().out
+    for words in ("## The kernels of a step", "## The scopes of a step", "|   blocks"):
+        assert words in shown
