@@ -4,6 +4,7 @@ or else made of the trace. Calls, seconds, FLOPs and bytes are means over the pr
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from math import ceil, sqrt
 from pathlib import Path
 
@@ -26,8 +27,7 @@ Frame = pd.DataFrame
 @dataclass(frozen=True)
 class Profile:
     tables: dict[str, Frame] = field(default_factory=dict)  # by group, of all ranks
-    # Columns for /summary, of rank 0; none where the file has them.
-    answers: dict[str, object] = field(default_factory=dict)
+    answers: dict[str, object] = field(default_factory=dict)  # of rank 0; none if /summary has them
 
 
 def of(path: Path, file: h5py.File, case: h5py.Group) -> Profile:
@@ -130,9 +130,8 @@ def scopes_of(rank: RankTimeline, work: Frame) -> Frame:
               rows["path"].unique()}  # fmt: skip
     rows = rows.assign(scope=rows["path"].map(folded)).drop(columns="path")
     sums = rows.groupby(["scope", "apart"], sort=False, as_index=False).sum()
-    parts = [scope.split("/") if scope else [] for scope in sums["scope"]]
-    paths = [["/".join(names[: n + 1]) for n in range(len(names))] for names in parts]
-    order = list(dict.fromkeys(path for nested in paths for path in nested))
+    paths = [list(accumulate(scope.split("/"), "{}/{}".format)) for scope in sums["scope"]]
+    order = list(dict.fromkeys(path for nested in paths for path in nested if path))
     own = sums.groupby("scope")[["operation", "calls"]].sum().reindex(order, fill_value=0)
     around = [nested[-1:] if apart else nested
               for nested, apart in zip(paths, sums["apart"], strict=True)]  # fmt: skip
@@ -164,7 +163,8 @@ def with_clocks(phases: Frame, rank: int, timed: Frame, samples: Samples) -> Fra
     host = {phase: seconds[rank].mean() for phase, seconds in samples.measured.items()
             if found["host"].get(phase, 0) > 0}  # fmt: skip
     names = phases["phase"]
-    return phases.assign(host=names.map(host), events=names.map(found["events"]))
+    clocks = Frame({"phase": names, "host": names.map(host), "events": names.map(found["events"])})
+    return clocks.join(phases.drop(columns="phase"))
 
 
 def with_rates(

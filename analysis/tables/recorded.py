@@ -22,9 +22,9 @@ TITLES = {
     "profile/costliest": ("The costliest kernels", "On rank 0."),
     "profile/products": ("Matrix products' share of the kernels' time", "On rank 0."),
     "profile/softmax": ("Softmax beside the matrix products of attention", "Forward, on rank 0."),
-    "profile/kernels": ("The kernels of a step", "The costliest on rank 0, in a step."),
-    "profile/scopes": ("The scopes of a step", "On rank 0, all blocks together, in a step."),
-    "profile/phases": ("The phases of a step by three clocks", "Collectives are in step alone."),
+    "profiled/kernels": ("The kernels of a step", "The costliest on rank 0, in a step."),
+    "profiled/scopes": ("The scopes of a step", "On rank 0, all blocks together, in a step."),
+    "profiled/phases": ("The phases of a step by three clocks", "Collectives are in step alone."),
     "dtypes": ("Dtypes of each component", "Under every precision, beside PyTorch's autocast."),
     "plan/state": ("The planned model", "Unsharded."),
     "plan/device_memory": ("Predicted memory of a device", "Of that with the largest shard."),
@@ -63,8 +63,8 @@ SHARES = {
     "profile/products": {"forward", "step"},
     "profile/costliest": {"share"},
     "profile/softmax": {"time_ratio", "flops_ratio"},
-    "profile/kernels": OF_USES,
-    "profile/scopes": OF_USES,
+    "profiled/kernels": OF_USES,
+    "profiled/scopes": OF_USES,
 }
 
 
@@ -74,16 +74,13 @@ def build(results: Results, _: Spread) -> list[Table]:
             name=group.replace("/", "-").replace("_", "-"),
             title=title,
             caption=[sentence],
-            columns=[
-                column(group, name, values)
-                for name, values in with_labels(
-                    results, shown(group, results.file_tables[group])
-                ).items()
-            ],
+            columns=[column(group, name, values) for name, values in people.items()],
             data=results.file_tables[group],
         )
         for group, (title, sentence) in TITLES.items()
         if group in results.file_tables
+        for people in [with_labels(results, shown(group, results.file_tables[group]))]
+        if len(people)
     ]
 
 

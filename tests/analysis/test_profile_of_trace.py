@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis import profile_of_trace
+from analysis import profile_of_trace, tables
 from analysis.profile_of_trace import KERNELS, PHASES, SCOPES
 from analysis.result_file import decompressed, opened
 from analysis.results import load
@@ -230,32 +230,24 @@ def test_flash_attention_has_the_ceiling_of_its_arithmetic(profiled):
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("by_host", [False, True])
-def test_host_times_exist_for_the_phases_that_the_host_times(profiled, by_host):
+@pytest.mark.parametrize("host", [6.0, np.nan])
+def test_host_times_exist_for_the_phases_that_the_host_times(profiled, host):
+    """Scopes that are no phases of a repetition, here backward, are not listed."""
     made = Handmade(steps=2)
     for step in range(2):
         add_step(made, step)
-    phases = [
-        {"rank": 0, "step": step, "phase": phase, "events": events, "host": host}
-        for step in range(2)
-        for phase, events, host in (
-            ("forward", 1.0 + step, int(by_host)), ("backward", 3.0, 0), ("step", np.nan, 1)
-        )
-    ]  # fmt: skip
-    profile = profiled(made, phases=phases)
-    found = profile.tables[PHASES].set_index("phase")
-    host = 6.0 if by_host else np.nan
-    assert found["events"].tolist() == pytest.approx([1.5, 3, np.nan], nan_ok=True)
-    assert found["host"].tolist() == pytest.approx([host, np.nan, 20], nan_ok=True)
-    assert profile.answers["forward_host_s"] == pytest.approx(host, nan_ok=True)
+    phases = [{"rank": 0, "step": step, "phase": phase, "events": events, "host": by_host}
+              for step in range(2)
+              for phase, events, by_host in (("forward", 1.0 + step, int(host > 0)),
+                                             ("step", np.nan, 1))]  # fmt: skip
+    samples = {"forward": [[5.0, 7.0]], "step": [[20.0, 20.0]]}
+    profile = profiled(made, phases=phases, samples=samples)
+    nan = pytest.approx(np.nan, nan_ok=True)
+    near = pytest.approx(host, nan_ok=True)
+    names = ("phase", "host", "events")
+    assert rows_of(profile, PHASES, *names) == [("forward", near, 1.5), ("step", 20, nan)]
+    assert profile.answers["forward_host_s"] == near
     assert profile.answers["forward_events_s"] == 1.5
-
-
-def test_only_phases_that_a_repetition_times_are_listed(profiled):
-    made = Handmade()
-    add_step(made, 0)
-    profile = profiled(made, samples={"forward": [[1.0]], "step": [[1.0]]})
-    assert profile.tables[PHASES]["phase"].tolist() == ["forward", "step"]
 
 
 def test_a_step_without_work_on_the_device_has_no_rows(profiled):
@@ -301,6 +293,8 @@ def test_a_published_trace_has_the_tables_that_are_stored(tmp_path, name, noise)
                                  abs=0 if exact else noise * a[column].max(),
                                  nan_ok=True)  # fmt: skip
             assert b[column].tolist() == near, column
+    shown = {f"profiled-{name}" for name in keys}
+    assert shown < {table.name for table in tables.of(made)}
     for answer in ("forward_costliest_kernel", "forward_backward_costliest_kernel"):
         assert made.frame[answer].tolist() == stored.frame[answer].tolist()
     for answer in ("forward_kernels_s", "forward_products_share", "step_products_share",
@@ -324,7 +318,7 @@ def test_the_costliest_kernels_of_rank_0_are_shown():
 
     many = [kernel(0, "small", 0.02)] * 20
     rows = [kernel(0, "first", 0.5), *many, kernel(0, "less", 0.009), kernel(1, "of 1", 0.5)]
-    table = recorded.shown("profile/kernels", pd.DataFrame(rows))
+    table = recorded.shown("profiled/kernels", pd.DataFrame(rows))
     assert table["kernel"].tolist() == ["first", *["small"] * 11]
 
 
@@ -333,4 +327,5 @@ def test_large_regions_are_shown_as_a_tree():
             ("forward/head", 0, 0.009)]  # fmt: skip
     columns = ["case", "rank", "scope", "operation", "share"]
     table = pd.DataFrame([("a", 0, *row) for row in rows], columns=columns)
-    assert recorded.shown("profile/scopes", table)["scope"].tolist() == ["forward", "  blocks"]
+    assert recorded.shown("profiled/scopes", table)["scope"].tolist() == ["forward", "  blocks"]
+    assert recorded.shown("profiled/scopes", table[2:]).empty
