@@ -39,22 +39,15 @@ Samples take_steps(World& world, CaseRun& run, int steps, const std::string& wha
                       {repetition, StopSignal::requested, report});
 }
 
-// Collective: `mine` of all ranks, in rank order, on rank 0; empty on other ranks.
-template <class T>
-std::vector<T> gather_as_json(World& world, const T& mine) {
-  std::vector<T> all;
-  // A name that was cut may not be UTF-8.
-  const std::string text = Json(mine).dump(-1, ' ', false, Json::error_handler_t::replace);
-  for (const std::string& one : world.gather(text)) all.push_back(Json::parse(one).get<T>());
-  return all;
-}
-
 // Collective: the traces of all ranks, in rank order, on rank 0; empty on other ranks.
 std::vector<StepTrace> gather_traces(World& world, const StepTrace& mine) {
   auto activities = gather_values(world, mine.activities);
   auto spans = gather_values(world, mine.spans);
   auto steps = gather_values(world, mine.steps);
-  std::vector<StepTrace> all = gather_as_json(world, mine);
+  // A name that was cut may not be UTF-8.
+  const std::string text = Json(mine).dump(-1, ' ', false, Json::error_handler_t::replace);
+  std::vector<StepTrace> all;
+  for (const std::string& one : world.gather(text)) all.push_back(Json::parse(one));
   for (std::size_t r = 0; r < all.size(); ++r) {
     all[r].activities = std::move(activities[r]);
     all[r].spans = std::move(spans[r]);

@@ -9,11 +9,10 @@
 namespace paceline {
 namespace {
 
-// Scope ids.
-enum : ScopeId { outside, forward, product };
-
 // Times that doubles represent exactly.
 struct TraceOfSteps {
+  enum : ScopeId { outside, forward, product };
+
   int span(ScopeId scope, int outer, double begin) {
     trace.spans.push_back({.scope = scope, .outer = outer, .begin = begin, .end = begin + 1});
     return static_cast<int>(trace.spans.size()) - 1;
@@ -59,7 +58,7 @@ TEST(StepTraceTest, LeavesOutWhatCameBeforeAndNumbersTheRest) {
 TEST(StepTraceTest, LeavesOutWhatBeganBetweenStepsOrAfterThem) {
   TraceOfSteps made;
   for (const double begin : {210, 350, 410, 501}) {
-    made.kernel(made.span(forward, -1, begin), begin);
+    made.kernel(made.span(made.forward, -1, begin), begin);
   }
   const StepTrace trace = made.by_step(0);
   ASSERT_EQ(trace.spans.size(), 2U);
@@ -72,7 +71,7 @@ TEST(StepTraceTest, LeavesOutWhatBeganBetweenStepsOrAfterThem) {
 
 TEST(StepTraceTest, KeepsTheScopesOfACapture) {
   TraceOfSteps made;
-  const int f = made.span(forward, -1, 1);
+  const int f = made.span(made.forward, -1, 1);
   for (const double begin : {250, 450}) made.kernel(f, begin);
   const StepTrace trace = made.by_step(50);
   ASSERT_EQ(trace.spans.size(), 1U);
