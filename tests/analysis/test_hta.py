@@ -9,11 +9,9 @@ import pytest
 
 from analysis import timeline, trace
 from analysis.intervals import covered, length, union
-from analysis.result_file import opened
-from analysis.timeline import overlap_fraction, times
+from analysis.timeline import times
 from analysis.trace_events import in_nanoseconds
 from conftest import ROOT
-from result_files import columns_of
 from synthetic import case, case_id, write_file
 from synthetic_profile import profile, write_profile
 
@@ -118,11 +116,3 @@ def test_kernel_breakdown(analysed):
 def test_profiler_steps_are_the_profiled_steps(analysed):
     for one, found in analysed:
         assert found.get_profiler_steps() == one.ranks[0].steps["step"].tolist()
-
-
-def test_communication_overlap_in_the_summary_is_that_of_the_timeline():
-    with opened(RECORDED) as file:
-        columns = columns_of(file["summary"])
-    summary = dict(zip(columns["case"], columns["communication_overlap"], strict=True))
-    for one in timeline.read(RECORDED):
-        assert overlap_fraction(one) == pytest.approx(summary[one.case], abs=1e-6)

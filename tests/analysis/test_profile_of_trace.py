@@ -303,6 +303,13 @@ def test_a_published_trace_has_the_tables_that_are_stored(tmp_path, name, noise)
         assert made.frame[answer].tolist() == near, answer
 
 
+def test_the_published_overlap_is_that_of_the_trace(tmp_path):
+    path = REFERENCE / "ddp-profile-h200.h5.xz"
+    (stored,), (made,) = load([path]), load([without_tables(path, tmp_path / "made.h5")])
+    overlaps, again = (one.frame["communication_overlap"].tolist() for one in (stored, made))
+    assert overlaps == pytest.approx(again, abs=1e-6)
+
+
 def test_new_cases_of_an_older_file_get_answers_and_old_ones_keep_theirs():
     frame = pd.DataFrame({"case": ["old", "new"], "softmax_s": [2.0, np.nan]})
     new = profile_of_trace.Profile(answers={"softmax_s": 3.0, "forward_costliest_kernel": "gemm"})

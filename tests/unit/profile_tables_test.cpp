@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+
+#include "records.h"
 
 namespace paceline {
 namespace {
@@ -42,13 +45,8 @@ ProfiledCase of_two_ranks() {
 
 template <class T = double>
 const std::vector<T>& values(const CaseRecord& record, const std::string& path,
-                             std::string_view name) {
-  for (const Table& table : record.tables) {
-    if (table.path == path) {
-      return std::get<std::vector<T>>(find_column(table.columns, name)->data);
-    }
-  }
-  throw std::runtime_error(path);
+                             const std::string& name) {
+  return values<T>(std::ranges::find(record.tables, path, &Table::path)->columns, name);
 }
 
 TEST(ProfileTablesTest, TimesAreOnRank0sClock) {
