@@ -21,7 +21,7 @@ namespace {
 class SharedTexts {
  public:
   [[nodiscard]] std::int64_t place(const std::string& text) {
-    const auto [known, is_new] = places_.emplace(text, texts_.size());
+    const auto [known, is_new] = places_.try_emplace(text, texts_.size());
     if (is_new) texts_.push_back(text);
     return static_cast<std::int64_t>(known->second);
   }

@@ -39,10 +39,27 @@ Samples take_steps(World& world, CaseRun& run, int steps, const std::string& wha
                       {repetition, StopSignal::requested, report});
 }
 
+// Collective: as gather_values(), in pieces, since a gather takes at most 2 GiB of all ranks.
+template <class T>
+std::vector<std::vector<T>> gather_many(World& world, const std::vector<T>& mine) {
+  constexpr int piece = 1 << 16;
+  const auto count = static_cast<int>(mine.size());
+  std::vector<std::vector<T>> all;
+  for (int begin = 0; begin == 0 || world.max(count > begin ? 1 : 0) > 0; begin += piece) {
+    const auto at = [&](int i) { return mine.begin() + std::min(i, count); };
+    auto parts = gather_values(world, std::vector<T>(at(begin), at(begin + piece)));
+    if (begin == 0) all.resize(parts.size());
+    for (std::size_t r = 0; r < parts.size(); ++r) {
+      all[r].insert(all[r].end(), parts[r].begin(), parts[r].end());
+    }
+  }
+  return all;
+}
+
 // Collective: the traces of all ranks, in rank order, on rank 0; empty on other ranks.
 std::vector<StepTrace> gather_traces(World& world, const StepTrace& mine) {
-  auto activities = gather_values(world, mine.activities);
-  auto spans = gather_values(world, mine.spans);
+  auto activities = gather_many(world, mine.activities);
+  auto spans = gather_many(world, mine.spans);
   auto steps = gather_values(world, mine.steps);
   // A name that was cut may not be UTF-8.
   const std::string text = Json(mine).dump(-1, ' ', false, Json::error_handler_t::replace);
