@@ -74,7 +74,10 @@ std::string profile_line(const std::vector<Row>& rows, const std::filesystem::pa
   const bool is_profiled = std::ranges::any_of(
       rows, [](const Row& row) { return find_column(row, "profile_source") != nullptr; });
   if (!is_profiled) return "";
-  return fmt::format("kernels and scopes: paceline-analysis tables {}\n", file.string());
+  std::error_code error;
+  const std::filesystem::path from_here = std::filesystem::proximate(file, error);
+  return fmt::format("kernels and scopes: paceline-analysis tables {}\n",
+                     (error ? file : from_here).string());
 }
 
 // --output; or results/<experiment>-<now>.h5, whose folder of case files is then created: runs that
