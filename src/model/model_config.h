@@ -31,8 +31,8 @@ constexpr auto names_of(ModelSize) {
 // Vocabulary and context have their defaults. Throws InternalError for custom.
 [[nodiscard]] ModelConfig model_of(ModelSize size);
 
-// Dimensions are at least 1. Throws UsageError (--heads) if heads do not divide d_model, or the head
-// dimension is odd (RoPE rotates pairs of elements).
+// Dimensions are at least 1. Throws UsageError (--heads) if heads do not divide d_model, or the
+// head dimension is odd (RoPE rotates pairs of elements).
 void check_model(const ModelConfig& config);
 
 }  // namespace paceline

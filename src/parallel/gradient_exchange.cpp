@@ -1,8 +1,10 @@
 #include "parallel/gradient_exchange.h"
 
-#include "core/communicator.h"
-#include <algorithm>
 #include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/communicator.h"
 #include "core/error.h"
 
 namespace paceline {

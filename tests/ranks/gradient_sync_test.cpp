@@ -176,11 +176,11 @@ void write_gradients(Ops& ops, ParameterStore& store, ParallelStrategy& sync) {
   for (ParameterId id = 0; id < store.entries().size(); ++id) {
     for (bool last = false; !last;) {
       const Parameter p = store.parameter(id);
-      const std::int64_t out = p.gradient.shape[0];
-      const std::int64_t in = p.gradient.numel() / out;
-      const Array dy = numbers(out);
-      const Array x = numbers(in);
-      ops.matmul(Matrix(p.gradient.reshape({out, in})), Matrix(dy).transpose(), Matrix(x), 1,
+      const std::int64_t rows = p.gradient.shape[0];
+      const std::int64_t columns = p.gradient.numel() / rows;
+      const Array dy = numbers(rows);
+      const Array x = numbers(columns);
+      ops.matmul(Matrix(p.gradient.reshape({rows, columns})), Matrix(dy).transpose(), Matrix(x), 1,
                  p.accumulate ? 1 : 0);
       last = store.gradient_written(id);
     }

@@ -2,6 +2,8 @@
 // it would have computed alone, bit for bit where sums are exact.
 //   optimizer_sharding_test mpi|nccl [GoogleTest's options]
 
+#include "parallel/optimizer_sharding.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,7 +17,6 @@
 #include <vector>
 
 #include "core/precision.h"
-#include "parallel/optimizer_sharding.h"
 #include "tests/ranks/rank_test.h"
 #include "tests/ranks/replica.h"
 #include "tests/ranks/toy_models.h"

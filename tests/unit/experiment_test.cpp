@@ -381,9 +381,7 @@ TEST(AttentionExperimentTest, TheFloorIsThatOfTheSlowestRank) {
   const FactorOptions<AttentionCase> options = small_attention();
   const auto records = run(
       3,
-      [&](World& world, Device& device) {
-        return attention_experiment(options, world, device, 0);
-      },
+      [&](World& world, Device& device) { return attention_experiment(options, world, device, 0); },
       [](int rank) { return std::make_unique<DeviceWithCeilings>(rank == 1 ? 2 : 4); });
   const CaseRecord& record = records[0].at(0);
   EXPECT_EQ(record.status, Status::ok);

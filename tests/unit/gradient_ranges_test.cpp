@@ -1,11 +1,10 @@
-#include "parallel/gradient_exchange.h"
-
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "core/error.h"
 #include "cpu/cpu_device.h"
 #include "model/transformer.h"
+#include "parallel/gradient_exchange.h"
 
 namespace paceline {
 namespace {

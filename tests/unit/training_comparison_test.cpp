@@ -1,10 +1,10 @@
 // --verify's decision: data-parallel training against the noise of single-process training.
 
-#include "experiments/training/verify.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
+
+#include "experiments/training/verify.h"
 
 namespace paceline {
 namespace {

@@ -83,7 +83,8 @@ std::unique_ptr<Command> list_command(std::span<const Registration> commands) {
       OptionParser p{std::string(r.name), std::string(r.summary)};
       command->declare(p);
       if (!command->measures() && p.presets().empty()) continue;
-      text += (text.empty() ? "" : "\n") + listed(r, p.presets());
+      if (!text.empty()) text += '\n';
+      text += listed(r, p.presets());
     }
     return text;
   });
