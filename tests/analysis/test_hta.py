@@ -16,7 +16,7 @@ from synthetic import case, case_id, write_file
 from synthetic_profile import profile, write_profile
 
 hta = pytest.importorskip("hta.trace_analysis")
-PARSE = hta.Trace.parse_traces
+LOAD = hta.Trace.load_traces
 pytestmark = [pytest.mark.filterwarnings("ignore::DeprecationWarning:hta.*"), pytest.mark.long]
 
 RECORDED = ROOT / "results/reference/ddp-profile-h200.h5.xz"
@@ -51,7 +51,7 @@ def view(one, folder):
     """In this process alone: a pool forked beside a library's threads may never end."""
     traces = {rank.rank: str(folder / f"t.{one.case}.rank{rank.rank}.json") for rank in one.ranks}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(hta.Trace, "parse_traces", partialmethod(PARSE, use_multiprocessing=False))
+        patch.setattr(hta.Trace, "load_traces", partialmethod(LOAD, use_multiprocessing=False))
         return hta.TraceAnalysis(traces, include_last_profiler_step=True)
 
 
