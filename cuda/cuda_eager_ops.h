@@ -69,7 +69,6 @@ class CudaEagerOps : public Ops {
 
   void check_finite(const StepState& state, const Tensor& x) override;
   void begin_optimizer_step(const StepState& state, const AdamWConfig& config) override;
-  void begin_parameter_group(const StepState& state, const AdamWConfig& config) override;
   void adamw(const AdamWRange& range, const StepState& state, const AdamWConfig& config) override;
   void end_optimizer_step(const StepState& state) override;
 

@@ -26,7 +26,7 @@ struct AdamWStep {
 };
 
 __device__ inline AdamWStep step_of(double* scalars, const AdamWConfig& c) {
-  const double rate = at(scalars, StepScalar::learning_rate) * c.rate_factor;
+  const double rate = at(scalars, StepScalar::learning_rate);
   return {static_cast<float>(at(scalars, StepScalar::gradient_scale)),
           static_cast<float>(1 - rate * c.weight_decay),
           static_cast<float>(rate / at(scalars, StepScalar::bias_correction1)),

@@ -48,12 +48,6 @@ __global__ void __launch_bounds__(threads)
   if (isnan(poison)) at(scalars, StepScalar::found_inf) = 1;
 }
 
-__device__ void correct_bias(double* scalars, double beta1, double beta2) {
-  const double step = at(scalars, StepScalar::step);
-  at(scalars, StepScalar::bias_correction1) = 1 - pow(beta1, step);
-  at(scalars, StepScalar::bias_correction2) = 1 - pow(beta2, step);
-}
-
 // One thread, with the arithmetic of CpuOps::begin_optimizer_step().
 __global__ void begin_step_kernel(double* scalars, double beta1, double beta2, bool loss_scaling) {
   wait_for_stream();
@@ -63,8 +57,9 @@ __global__ void begin_step_kernel(double* scalars, double beta1, double beta2, b
   at(scalars, StepScalar::gradient_scale) = 1 / loss_scale;
   const bool skipped = at(scalars, StepScalar::found_inf) != 0;
   if (!skipped) {
-    at(scalars, StepScalar::step) += 1;
-    correct_bias(scalars, beta1, beta2);
+    const double step = at(scalars, StepScalar::step) += 1;
+    at(scalars, StepScalar::bias_correction1) = 1 - pow(beta1, step);
+    at(scalars, StepScalar::bias_correction2) = 1 - pow(beta2, step);
   }
   if (!loss_scaling) return;
   good_steps = skipped ? 0 : good_steps + 1;
@@ -73,11 +68,6 @@ __global__ void begin_step_kernel(double* scalars, double beta1, double beta2, b
     loss_scale *= 2;
     good_steps = 0;
   }
-}
-
-__global__ void begin_group_kernel(double* scalars, double beta1, double beta2) {
-  wait_for_stream();
-  correct_bias(scalars, beta1, beta2);
 }
 
 __global__ void end_step_kernel(double* scalars) {
@@ -102,10 +92,6 @@ void CudaEagerOps::check_finite(const StepState& state, const Tensor& x) {
 void CudaEagerOps::begin_optimizer_step(const StepState& state, const AdamWConfig& config) {
   launch({1, 1, stream()}, begin_step_kernel, scalars_of(state), config.beta1, config.beta2,
          precision().loss_scaling);
-}
-
-void CudaEagerOps::begin_parameter_group(const StepState& state, const AdamWConfig& config) {
-  launch({1, 1, stream()}, begin_group_kernel, scalars_of(state), config.beta1, config.beta2);
 }
 
 void CudaEagerOps::end_optimizer_step(const StepState& state) {

@@ -83,7 +83,6 @@ struct AdamWConfig {
   double beta2 = 0.999;
   double eps = 1e-8;
   double weight_decay = 0.01;
-  double rate_factor = 1;  // multiplies the step's learning rate
 
   bool operator==(const AdamWConfig&) const = default;
 };
@@ -261,9 +260,7 @@ class Ops : NonCopyable {
   // 1 / loss_scale. Then, with loss scaling, loss_scale halves after a skipped step and doubles
   // after 2000 good ones (torch.amp.GradScaler).
   virtual void begin_optimizer_step(const StepState& state, const AdamWConfig& config) = 0;
-  // Sets the bias corrections of another group of parameters, for the following calls of adamw().
-  virtual void begin_parameter_group(const StepState& state, const AdamWConfig& config) = 0;
-  // torch.optim.AdamW, with g = gradient gradient_scale and lr = learning_rate rate_factor:
+  // torch.optim.AdamW, with g = gradient gradient_scale and lr = learning_rate:
   // p *= 1 - lr wd; m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) g^2;
   // p -= lr / bc1 m / (sqrt(v / bc2) + eps). A skipped step changes nothing.
   virtual void adamw(const AdamWRange& range, const StepState& state,

@@ -60,7 +60,6 @@ class CpuOps final : public Ops {
   void sgd(const Tensor& parameters, const Tensor& gradients, double learning_rate) override;
   void check_finite(const StepState& state, const Tensor& x) override;
   void begin_optimizer_step(const StepState& state, const AdamWConfig& config) override;
-  void begin_parameter_group(const StepState& state, const AdamWConfig& config) override;
   void adamw(const AdamWRange& range, const StepState& state, const AdamWConfig& config) override;
   void end_optimizer_step(const StepState& state) override;
 

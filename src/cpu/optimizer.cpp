@@ -47,8 +47,9 @@ void CpuOps::begin_optimizer_step(const StepState& state, const AdamWConfig& con
   scalar(state, StepScalar::gradient_scale) = 1 / loss_scale;
   const bool skipped = scalar(state, StepScalar::found_inf) != 0;
   if (!skipped) {
-    scalar(state, StepScalar::step) += 1;
-    begin_parameter_group(state, config);
+    const double step = scalar(state, StepScalar::step) += 1;
+    scalar(state, StepScalar::bias_correction1) = 1 - std::pow(config.beta1, step);
+    scalar(state, StepScalar::bias_correction2) = 1 - std::pow(config.beta2, step);
   }
   if (!precision().loss_scaling) return;
   good_steps = skipped ? 0 : good_steps + 1;
@@ -59,17 +60,11 @@ void CpuOps::begin_optimizer_step(const StepState& state, const AdamWConfig& con
   }
 }
 
-void CpuOps::begin_parameter_group(const StepState& state, const AdamWConfig& config) {
-  const double step = scalar(state, StepScalar::step);
-  scalar(state, StepScalar::bias_correction1) = 1 - std::pow(config.beta1, step);
-  scalar(state, StepScalar::bias_correction2) = 1 - std::pow(config.beta2, step);
-}
-
 void CpuOps::adamw(const AdamWRange& range, const StepState& state, const AdamWConfig& config) {
   if (scalar(state, StepScalar::found_inf) != 0) return;
   constexpr std::int64_t piece = 2048;
   const std::int64_t n = range.parameters.numel();
-  const double rate = scalar(state, StepScalar::learning_rate) * config.rate_factor;
+  const double rate = scalar(state, StepScalar::learning_rate);
   with_compute_type(
       {range.parameters, range.gradients, range.m, range.v, range.copy}, [&]<class C>() {
         const auto gradient_scale = static_cast<C>(scalar(state, StepScalar::gradient_scale));

@@ -186,10 +186,10 @@ TEST_F(WeightUpdateTest, WeightsWaitForOneAnother) {
   for (const Done& done : most) expect_as_alone(done, 65);
 
   fused.limit_updates({.at_once = never});
-  AdamWConfig faster = with_decay;
-  faster.rate_factor = 2;
+  AdamWConfig more_decay = with_decay;
+  more_decay.weight_decay *= 2;
   const Done slow = one(128, 128, 64);
-  const Done last = one(128, 128, 64, faster);
+  const Done last = one(128, 128, 64, more_decay);
   EXPECT_TRUE(updated(slow));
   EXPECT_FALSE(updated(last));
   ops->apply_updates();

@@ -193,8 +193,7 @@ inline void check_adamw(Oracle& o, std::int64_t n) {
           });
 }
 
-// AdamW with gradients in the compute dtype, as after an exchange in it, and with the
-// hyperparameters of a second parameter group.
+// AdamW with gradients in the compute dtype, as after an exchange in it.
 inline void check_adamw_of_exchanged(Oracle& o, std::int64_t n) {
   const Computed moment = sum_of(2);
   o.check("adamw of exchanged gradients",
@@ -202,9 +201,8 @@ inline void check_adamw_of_exchanged(Oracle& o, std::int64_t n) {
            out(full, {n}, without_cancellation)},
           [](const Side& s, const Tensors& t) {
             s.ops->fill(t[3], 0.25);  // v is positive
-            const AdamWConfig other{.beta1 = 0.8, .beta2 = 0.95, .rate_factor = 0.5};
-            s.ops->begin_optimizer_step(s.state, {});
-            s.ops->begin_parameter_group(s.state, other);
+            const AdamWConfig other{.beta1 = 0.8, .beta2 = 0.95};
+            s.ops->begin_optimizer_step(s.state, other);
             s.ops->adamw({t[0], t[1], t[2], t[3], {}}, s.state, other);
             s.ops->end_optimizer_step(s.state);
           });
