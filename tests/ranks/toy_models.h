@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "core/device.h"
@@ -87,7 +86,7 @@ class ToyModel {
       out = device_.allocate({x.shape[0], w.shape[0]}, Dtype::f32, MemoryKind::activation);
       ops_.matmul(Matrix(out), Matrix(input(i)), Matrix(w).transpose());
       if (layers_[i].has_bias) {
-        const std::span bias = floats(frozen_.parameter(0).value);
+        const std::vector<float> bias = get_floats(device_, frozen_.parameter(0).value);
         for_each(out, [&](std::size_t j, float v) { return v + bias[j % bias.size()]; });
       }
       if (i + 1 < layers_.size()) {
@@ -99,7 +98,9 @@ class ToyModel {
     trainable_.begin_backward();
     Array d = device_.allocate(y.shape, Dtype::f32, MemoryKind::activation);
     const auto factor = static_cast<float>(2.0 / static_cast<double>(y.numel() * ranks));
-    for_each(d, [&](std::size_t j, float) { return factor * (floats(out)[j] - floats(y)[j]); });
+    const std::vector<float> got = get_floats(device_, out);
+    const std::vector<float> want = get_floats(device_, y);
+    for_each(d, [&](std::size_t j, float) { return factor * (got[j] - want[j]); });
     for (std::size_t i = layers_.size(); i-- > 0;) {
       const ParameterId id = layers_[i].weight;
       const ParameterUse use(sync, id, Pass::backward);
@@ -110,7 +111,7 @@ class ToyModel {
       if (i == 0) break;
       Array below = device_.allocate(input(i).shape, Dtype::f32, MemoryKind::activation);
       ops_.matmul(Matrix(below), Matrix(d), Matrix(p.value));
-      const std::span relu = floats(input(i));
+      const std::vector<float> relu = get_floats(device_, input(i));
       for_each(below, [&](std::size_t j, float v) { return relu[j] > 0 ? v : 0; });
       d = below;
     }
@@ -122,14 +123,12 @@ class ToyModel {
   }
 
  private:
-  // The elements of a tensor on the CPU.
-  [[nodiscard]] static std::span<float> floats(const Tensor& x) {
-    return {x.as<float>(), static_cast<std::size_t>(x.numel())};
-  }
-  // x[j] = f(j, x[j])
+  // x[j] = f(j, x[j]), on the host
   template <class F>
-  static void for_each(const Tensor& x, F f) {
-    for (std::size_t j = 0; j < floats(x).size(); ++j) floats(x)[j] = f(j, floats(x)[j]);
+  void for_each(const Tensor& x, F f) {
+    std::vector<float> values = get_floats(device_, x);
+    for (std::size_t j = 0; j < values.size(); ++j) values[j] = f(j, values[j]);
+    device_.to_device(x, values.data());
   }
 
   Device& device_;
