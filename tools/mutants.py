@@ -1,6 +1,6 @@
 """Mutation tests: puts each fault of tools/mutants.list into a copy of the tree and runs its test.
 
-    python3 tools/mutants.py [SUBSTRING] [--gpu] [--all] [--jobs N]
+    python3 tools/mutants.py [SUBSTRING] [--part I/N] [--gpu] [--all] [--jobs N]
 
 A line of the list, fields separated by " :: ":
     path :: old text :: new text :: test :: what it is
@@ -187,6 +187,7 @@ class Tree:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("substring", nargs="?", default="", help="only lines that hold it")
+    parser.add_argument("--part", default="1/1", help="I/N: the I-th of N equal parts")
     parser.add_argument("--gpu", action="store_true", help="those that need a GPU, no others")
     parser.add_argument("--all", action="store_true", help="run the whole suite on a survivor")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="make's")
@@ -196,6 +197,8 @@ def main() -> int:
         lines = LIST.read_text("utf-8").splitlines()
         chosen = parse([line for line in lines if options.substring in line])
         mutants = [mutant for mutant in chosen if mutant.needs_gpu == options.gpu]
+        part, parts = map(int, options.part.split("/"))
+        mutants = mutants[len(mutants) * (part - 1) // parts : len(mutants) * part // parts]
         with tempfile.TemporaryDirectory(prefix="paceline-mutants-") as folder:
             tree = Tree(Path(folder), options.jobs)
             for test in dict.fromkeys(mutant.test for mutant in mutants):
