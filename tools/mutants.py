@@ -149,12 +149,14 @@ class Tree:
         return run(self.folder, command, self.limits.get(test, LONG))
 
     def check_unmodified(self, test: str) -> None:
+        if test in self.limits:
+            return
         began = time.monotonic()
         outcome = self.run(test)
-        self.limits[test] = max(PATIENCE, 10 * (time.monotonic() - began))
         if outcome.code != 0 or outcome.passed == 0:
             how = "fails without a fault" if outcome.passed or outcome.failed else "selects no test"
             raise ListError(f"{test}: {how}\n{outcome.output[-2000:]}")
+        self.limits[test] = max(PATIENCE, 10 * (time.monotonic() - began))
 
     def suite(self) -> list[str]:
         """The tests of the whole suite that fail."""
@@ -164,6 +166,10 @@ class Tree:
 
     def verdict(self, mutant: Mutant, with_suite: bool) -> tuple[str, str]:
         """ "caught", "survived" or "error", with the tests that caught it or the reason."""
+        try:
+            self.check_unmodified(mutant.test)
+        except ListError as error:
+            return "error", str(error)
         file = self.folder / mutant.path
         original = file.read_text("utf-8")
         file.write_text(original.replace(mutant.old, mutant.new), encoding="utf-8")
@@ -201,13 +207,10 @@ def main() -> int:
         mutants = mutants[len(mutants) * (part - 1) // parts : len(mutants) * part // parts]
         with tempfile.TemporaryDirectory(prefix="paceline-mutants-") as folder:
             tree = Tree(Path(folder), options.jobs)
-            for test in dict.fromkeys(mutant.test for mutant in mutants):
-                tree.check_unmodified(test)
-                print(f"passes without a fault: {test}", flush=True)
             for number, mutant in enumerate(mutants, 1):
                 word, why = tree.verdict(mutant, options.all)
-                print(f"[{number}/{len(mutants)}] {word}: {mutant.path}: {mutant.what}", flush=True)
                 rows.append((word, mutant.path, mutant.what, why))
+                print(f"[{number}/{len(mutants)}]", ": ".join(rows[-1]), flush=True)
     except ListError as error:
         print(f"mutants: {error}", file=sys.stderr)
         return 2
