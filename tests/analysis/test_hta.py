@@ -4,14 +4,12 @@ from functools import partialmethod
 from pathlib import Path
 
 import h5py
-import numpy as np
 import pytest
 
 from analysis import timeline, trace
 from analysis.intervals import covered, length, union
 from analysis.timeline import times
 from analysis.trace_events import in_nanoseconds
-from conftest import ROOT
 from synthetic import case, case_id, write_file
 from synthetic_profile import profile, write_profile
 
@@ -19,7 +17,6 @@ hta = pytest.importorskip("hta.trace_analysis")
 PARSE = hta.Trace.parse_traces
 pytestmark = [pytest.mark.filterwarnings("ignore::DeprecationWarning:hta.*"), pytest.mark.long]
 
-RECORDED = ROOT / "results/reference/ddp-profile-h200.h5.xz"
 EXACT = {"abs": 2e-3}  # µs: HTA adds times in floating point
 PERCENT = {"abs": 0.005 + 1e-9}  # HTA rounds to two decimals
 
@@ -90,27 +87,6 @@ def test_overlap_of_communication_and_computation(analysed):
             share = covered(communication, compute) / length(communication)
             percent = table["comp_comm_overlap_pctg"][rank.rank]
             assert percent == pytest.approx(100 * share, **PERCENT)
-
-
-def test_kernel_breakdown(analysed):
-    for one, found in analysed:
-        by_type, by_name = found.get_gpu_kernel_breakdown(
-            visualize=False, duration_ratio=1.0, num_kernels=10**6
-        )
-        sums = by_name.set_index(["name", "rank"])["sum (us)"]
-        totals = np.zeros(2)
-        for rank in one.ranks:
-            kernels = rank.on_device[rank.on_device["kind"] == "kernel"]
-            lengths = 1e6 * (kernels["end"] - kernels["begin"])
-            for name, expected in lengths.groupby(kernels["name"]).sum().items():
-                assert sums[name, rank.rank] == pytest.approx(expected, abs=1e-3 * len(kernels))
-            compute, communication, _ = kinds(rank)
-            totals += length(union(compute)), length(union(communication))
-        of_type = by_type.set_index("kernel_type")["sum"]
-        pieces = 2 * sum(len(rank.on_device) for rank in one.ranks)  # each cut to whole µs
-        for kind, expected in zip(("COMPUTATION", "COMMUNICATION"), totals, strict=True):
-            total = of_type[of_type.index.str.contains(kind)].sum()
-            assert expected - pieces <= total <= expected + 1
 
 
 def test_profiler_steps_are_the_profiled_steps(analysed):

@@ -159,14 +159,6 @@ def test_srun_tasks_in_separate_mpi_worlds_exit_with_3(paceline):
     assert paceline(*TINY, "--dry-run", env=alone, ranks=1).code == 0
 
 
-def test_output_in_an_unwritable_place_is_refused(paceline, tmp_path):
-    (tmp_path / "file").write_text("in the way")
-    done = paceline(*TINY, "--output", "file/out.h5")
-    assert done.code == 2
-    assert "--output" in done.message
-    assert [p.name for p in tmp_path.iterdir()] == ["file"]
-
-
 def test_dump_does_not_overwrite_existing_files(paceline, tmp_path):
     (tmp_path / "folder").mkdir()
     (tmp_path / "kept.h5").write_text("mine")

@@ -39,25 +39,6 @@ TEST(AttentionRunTest, MemoryIsThatOfTheClosedForms) {
   }
 }
 
-TEST(AttentionRunTest, RepetitionsNeedNoMoreThanTheRehearsalReserved) {
-  const AttentionShape shape{1, 70, 2, 16, false};
-  for (const CacheState cache : {CacheState::warm, CacheState::cold}) {
-    const OpsConfig config{.precision = precision_named("bf16")};
-    CpuDevice device(plenty, 2);
-    AttentionRun run(device, config, shape, cache);
-    run.load(AttentionInputs(shape, Dtype::bf16, 1, 0));
-    (void)run.rehearse();
-    const std::size_t before = device.ledger().bytes();
-    device.freeze();
-    for (int i = 0; i < 2; ++i) {
-      const PhaseSeconds seconds = run.repetition();
-      ASSERT_EQ(seconds.size(), 3U);
-      for (const double s : seconds) EXPECT_GT(s, 0);
-    }
-    EXPECT_EQ(device.ledger().bytes(), before);
-  }
-}
-
 // Records the launches of its graphs, and the scopes in which memory is allocated.
 class RecordingDevice final : public CpuDevice {
  public:

@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
-
 #include "experiments/plan/closed_forms.h"
 
 namespace paceline {
@@ -108,13 +106,6 @@ TEST(CalibrationTest, ParametersAreGatheredInTheDtypeOfProducts) {
   plan.step.precision = precision_named("bf16");
   const RatesFile file{.links = {link("nccl", 2), link("nccl", 2, "all_gather"), narrow}};
   EXPECT_EQ(calibrated(plan, file).measured("all_gather").latency_s, 7e-5);
-}
-
-TEST(CalibrationTest, AFitBecomesLatencyAndBytesThatARankSends) {
-  const PlanCase plan =
-      calibrated(step_of(ModelSize::xl, 128, Strategy::bucketed, 4), {.links = {link("nccl", 4)}});
-  EXPECT_DOUBLE_EQ(plan.latency_s, 2e-5 / 2);
-  EXPECT_DOUBLE_EQ(plan.data_bandwidth_bytes_per_s(), 3e11 * 2 * 3 / 4);
 }
 
 TEST(CalibrationTest, EachOperationHasItsOwnFit) {

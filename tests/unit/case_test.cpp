@@ -2,10 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <set>
-
-#include "core/error.h"
 
 namespace paceline {
 namespace {
@@ -17,34 +14,6 @@ Case sample_case() {
   c.set("lr", 1e-3);
   c.set("deterministic", true);
   return c;
-}
-
-TEST(ValueText, IsWhatPeopleWrite) {
-  EXPECT_EQ(to_text(std::int64_t{128}), "128");
-  EXPECT_EQ(to_text(0.001), "0.001");
-  EXPECT_EQ(to_text(1e-8), "1e-08");
-  EXPECT_EQ(to_text(true), "true");
-  EXPECT_EQ(to_text(false), "false");
-  EXPECT_EQ(to_text(std::string("naive")), "naive");
-}
-
-TEST(CaseFactors, AreReadByName) {
-  const Case c = sample_case();
-  EXPECT_EQ(c.at("size"), Value("small"));
-  EXPECT_EQ(c.at("context"), Value(std::int64_t{128}));
-  EXPECT_EQ(c.at("lr"), Value(1e-3));
-  EXPECT_EQ(c.at("deterministic"), Value(true));
-  EXPECT_TRUE(c.has("lr"));
-  EXPECT_FALSE(c.has("eps"));
-  EXPECT_THROW((void)c.at("eps"), InternalError);
-}
-
-TEST(CaseFactors, SetReplacesInPlace) {
-  Case c = sample_case();
-  c.set("context", std::int64_t{256});
-  ASSERT_EQ(c.factors().size(), 4U);
-  EXPECT_EQ(c.factors()[1].first, "context");
-  EXPECT_EQ(c.at("context"), Value(std::int64_t{256}));
 }
 
 TEST(CaseId, NamesFactorsAndIsStable) {

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <fstream>
 
 #include "core/whole_file.h"
@@ -115,18 +114,6 @@ TEST_F(ChangedFilesTest, FilesOfOthersAreNeitherMergedNorRemoved) {
     for (const fs::path& file : of_others) EXPECT_TRUE(fs::remove(file)) << file;
     fs::remove_all(folder());
   }
-}
-
-TEST_F(ChangedFilesTest, ForceRemovesOnlyCases) {
-  fs::create_directories(folder());
-  std::ofstream(file_of(b_)) << "x";
-  std::ofstream(folder() / "notes.h5") << "x";
-  ResultFile results(path(), Existing::replace, "model");
-  results.write(a_, make_run());
-  results.merge({a_.id}, true);
-  EXPECT_EQ(contexts(), std::vector<std::int64_t>{1});
-  EXPECT_FALSE(fs::exists(file_of(b_)));
-  EXPECT_EQ(text_of(folder() / "notes.h5"), "x");
 }
 
 TEST_F(ChangedFilesTest, AnOutputOfAnotherIsKeptWithoutForce) {

@@ -44,13 +44,6 @@ TEST(ConsoleTable, AlignsRowsUnderTheirHeads) {
       "  65536  oom: 2 GB asked for\n");
 }
 
-TEST(ConsoleTable, OneRowHasItsFactorsAbove) {
-  EXPECT_EQ(table_of_records({make_record(128, spread_around(0.01))}),
-            "size small, context 128\n"
-            "step [ms]    95% interval\n"
-            "    10.00  9.910 .. 10.11\n");
-}
-
 TEST(ConsoleTable, TextFactorsStandLeft) {
   EXPECT_EQ(table_of_records({make_record(128, spread_around(1), "small"),
                               make_record(128, spread_around(2), "2.7b")}),
@@ -58,17 +51,6 @@ TEST(ConsoleTable, TextFactorsStandLeft) {
             "size   step [s]     95% interval\n"
             "small     1.000  0.9910 .. 1.011\n"
             "2.7b      2.000   1.982 .. 2.022\n");
-}
-
-TEST(ConsoleTable, AMissingValueIsADash) {
-  CaseRecord a = make_record(128, {1});
-  a.summary = {{"mfu", 0.5, ""}};
-  const CaseRecord b = make_record(256, {1});
-  EXPECT_EQ(console_table({summary_row(b), summary_row(a)}, record_factors, {{"mfu", "MFU"}}),
-            "size small\n"
-            "context  step [s]  95% interval     MFU\n"
-            "    256     1.000             -       -\n"
-            "    128     1.000             -  0.5000\n");
 }
 
 TEST(ConsoleTable, AColumnWithAFormatShowsUnscaledNumbers) {
@@ -211,8 +193,6 @@ TEST(ClosingTable, AMeasuredColumnThatIsAFactorIsNotShownTwice) {
             " both\n"
             "1.500\n");
 }
-
-TEST(ConsoleTable, WithoutRowsIsEmpty) { EXPECT_EQ(console_table({}, record_factors, {}), ""); }
 
 }  // namespace
 }  // namespace paceline

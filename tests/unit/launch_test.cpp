@@ -6,7 +6,11 @@
 
 #include <array>
 #include <functional>
+#include <string>
+#include <system_error>
 
+#include "core/device.h"
+#include "harness/early_end.h"
 #include "tests/unit/environment_variable.h"
 #include "tests/unit/thread_world.h"
 
@@ -37,11 +41,6 @@ std::string message(const std::vector<CommandLine>& lines) {
   return message(static_cast<int>(lines.size()), [&](World& world) {
     require_same_command_line(world, lines[static_cast<std::size_t>(world.rank())]);
   });
-}
-
-TEST(Launch, same_command_lines_agree) {
-  EXPECT_EQ(message({model({})}), "");
-  EXPECT_EQ(message({model({{"--steps", "6"}}), model({{"--steps", "6"}})}), "");
 }
 
 TEST(Launch, names_the_first_option_that_differs_with_its_values_and_ranks) {
@@ -101,6 +100,20 @@ TEST(Launch, all_srun_tasks_must_be_mpi_ranks) {
   EXPECT_THROW(require_all_tasks(1), EnvironmentError);
   const EnvironmentVariable of_mpirun("OMPI_COMM_WORLD_LOCAL_RANK", "0");
   EXPECT_NO_THROW(require_all_tasks(2));
+}
+
+TEST(ErrorReport, WhatTheSystemRefusesIsAnErrorOfTheEnvironment) {
+  const OutOfMemory no_memory(100, MemoryLedger(), 50, "ncclCommInitRank");
+  EXPECT_EQ(error_of(no_memory).code(), ExitCode::environment);
+  EXPECT_NE(std::string(error_of(no_memory).what()).find("'ncclCommInitRank' asked for 100 B"),
+            std::string::npos);
+  const std::system_error no_thread(
+      std::make_error_code(std::errc::resource_unavailable_try_again));
+  EXPECT_EQ(error_of(no_thread).code(), ExitCode::environment);
+}
+
+TEST(ErrorReport, AnyOtherExceptionIsInternal) {
+  EXPECT_EQ(error_of(std::runtime_error("unforeseen")).code(), ExitCode::internal);
 }
 
 }  // namespace

@@ -111,13 +111,6 @@ TEST_F(ParameterStoreTest, GradientsAreWrittenAsTheyAreExchangedOrBeside) {
   }
 }
 
-TEST_F(ParameterStoreTest, ViewsFollowEachOtherWithinTheirEntry) {
-  const ParameterStore store(device, precision_named("fp32"), two_entries());
-  const ParameterEntry& fused = store.entries()[0];
-  EXPECT_EQ(fused.views[0].offset, 0);
-  EXPECT_EQ(fused.views[1].offset, 15);
-}
-
 TEST_F(ParameterStoreTest, ViewsMustFillTheirEntry) {
   EXPECT_THROW(ParameterStore(device, precision_named("fp32"),
                               {{.views = {{"a", {3, 5}}}, .shape = {6, 5}}}),
@@ -135,12 +128,6 @@ TEST_F(ParameterStoreTest, ATiedWeightIsReadyAfterItsLastUse) {
     EXPECT_TRUE(store.parameter(1).accumulate);  // the second adds
     EXPECT_TRUE(store.gradient_written(1));
   }
-}
-
-TEST_F(ParameterStoreTest, WithoutMixedPrecisionGemmsReadTheMasters) {
-  const ParameterStore store(device, precision_named("fp32"), two_entries());
-  EXPECT_EQ(store.parameter(0).compute.data, store.parameter(0).value.data);
-  EXPECT_TRUE(store.copy().empty());
 }
 
 // Gradients in the order in which backward writes them: each overwrites only gradients up to
@@ -251,15 +238,6 @@ TEST(ModelConfigTest, TheStoreHoldsEveryParameterOnce) {
   }
   EXPECT_EQ(count, config.parameters());
   EXPECT_EQ(views, static_cast<std::size_t>(9 * config.layers + 3));
-}
-
-TEST(ModelConfigTest, HeadsDivideTheWidthIntoPairs) {
-  ModelConfig config = model_of(enum_named<ModelSize>("tiny"));
-  EXPECT_NO_THROW(check_model(config));
-  config.heads = 3;
-  EXPECT_THROW(check_model(config), UsageError);
-  config.heads = 64;  // head dimension 1 is odd
-  EXPECT_THROW(check_model(config), UsageError);
 }
 
 }  // namespace

@@ -212,12 +212,6 @@ TEST(PlanTest, BucketsHideBehindBackwardButForTheLast) {
   EXPECT_LT(t.exposed_s, t.exchange_s);
 }
 
-TEST(PlanTest, OneRankExchangesNothing) {
-  const StepTime t = step_time(transformer(ModelSize::xl, Strategy::bucketed, 1));
-  EXPECT_EQ(t.exchange_s, 0);
-  EXPECT_EQ(t.exposed_s, 0);
-}
-
 TEST(PlanTest, TensorParallelRanksShareTheirNodeSNetwork) {
   PlanCase plan = transformer(ModelSize::xl, Strategy::fsdp, 8);
   plan.hardware.link_gb_per_s = 450;
@@ -258,12 +252,6 @@ std::vector<DataSheet> devices_of(const std::string& text) {
   return known_hardware(file);
 }
 
-TEST(HardwareTest, APeakThatTheSheetDoesNotStateIsRefused) {
-  const DataSheet tpu{.name = "tpu", .half = 460};
-  EXPECT_EQ(peak_flops_per_s(tpu, precision_named("bf16")), 4.6e14);
-  EXPECT_THROW((void)peak_flops_per_s(tpu, precision_named("fp32")), UsageError);
-}
-
 TEST(HardwareTest, AttentionHasThePeakOfItsArithmetic) {
   const auto peak = [](std::string_view precision, Fp32Attention fp32) {
     return attention_flops_per_s(*data_sheet_of("NVIDIA H200"),
@@ -275,16 +263,6 @@ TEST(HardwareTest, AttentionHasThePeakOfItsArithmetic) {
   EXPECT_DOUBLE_EQ(peak("fp32", Fp32Attention::tf32), 494.7e12);
   EXPECT_DOUBLE_EQ(peak("fp32", Fp32Attention::exact), 66.9e12);
   EXPECT_DOUBLE_EQ(peak("bf16", Fp32Attention::bf16x3), 989.4e12);
-}
-
-TEST(HardwareTest, ADeviceWithoutAFigureIsRefusedByItsKey) {
-  try {
-    (void)devices_of("[x]\nmemory_GB = 1\nnode_devices = 1\nsource = \"none\"\n");
-    FAIL();
-  } catch (const UsageError& error) {
-    EXPECT_TRUE(std::string(error.what()).ends_with("F.toml:1:2: x lacks memory_GB_per_s"))
-        << error.what();
-  }
 }
 
 // A device file whose `key` has this value, and whose other figures are 1.

@@ -81,14 +81,6 @@ TEST(Progress, ALineEveryTenSecondsWithinALongCase) {
             "[1/1] model: step 3.00 s (took 38 s)\n");
 }
 
-TEST(Progress, IsSilentWithoutAStream) {
-  Progress progress;
-  progress.begin_case(0, "small");
-  progress.update("step 1/2", 0.5);
-  progress.end_case("8.12 s");
-  progress.clear();
-}
-
 TEST(Progress, RewritesOneLineOnATerminalAndLeavesFinishedCases) {
   const TestTerminal terminal;
   test_time = 0;

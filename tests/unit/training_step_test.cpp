@@ -115,17 +115,6 @@ TEST(TrainingStepTest, TheRehearsalIsAWholeStepAndAResetUndoesIt) {
   }
 }
 
-TEST(TrainingStepTest, ARehearsedStepEqualsAnUnrehearsedOne) {
-  Fixture rehearsed(plenty, tiny("bf16"));
-  (void)rehearsed.rehearse();
-  Fixture plain(plenty, tiny("bf16"));
-  for (int i = 0; i < 2; ++i) {
-    rehearsed.run();
-    plain.run();
-  }
-  EXPECT_EQ(rehearsed.weights(), plain.weights());
-}
-
 // For every memory limit, either the rehearsal runs out of memory or no later step does.
 TEST(TrainingStepTest, AfterARehearsalNoStepLacksMemory) {
   const TrainingCase s = tiny("fp32", 500);
