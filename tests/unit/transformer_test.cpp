@@ -169,9 +169,6 @@ TEST(TransformerTest, RecomputationChangesNoBit) {
       EXPECT_EQ(t.sync.finished, plain.sync.finished);
     }
   }
-}
-
-TEST(TransformerTest, SwigluAgainChangesNoBit) {
   for (const char* precision : {"fp32", "bf16"}) {
     EXPECT_EQ(Trainer(precision).gradients<float>({.recompute_swiglu = true}),
               Trainer(precision).gradients<float>());
