@@ -189,20 +189,6 @@ def test_an_oom_case_is_explained_and_leaves_no_memory_behind(run):
     assert table(small, "memory").equals(table(alone, "memory"))
 
 
-def test_the_memory_preset(paceline):
-    done = paceline("model", "--preset", "memory", "--dry-run")
-    lines = [line.partition("  oom: ")[0] for line in done.out.splitlines()]
-    cases = [line.split(" 2.7b ")[1] for line in lines if " 2.7b " in line]
-    assert sorted(cases) == sorted(
-        f"{context} 4 {precision} naive eager {mode}"
-        for context in (128, 256, 512)
-        for precision in ("fp32", "bf16")
-        for mode in ("inference - -", "forward - none", "train-step serial none")
-    )
-    done = paceline("model", "--preset", "memory", "--size", "tiny", "--dump", "d.h5", "--dry-run")
-    assert "this sweep has 18" in done.message
-
-
 def test_a_sweep_over_recompute_names_least_memory_and_fastest(paceline, tmp_path):
     sweep = ("--context", "16,64", "--recompute", "none,block,2,4")
     done = paceline(*DEEP, *CPU, *sweep, "--quiet", "--output", "out.h5")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from conftest import NO_MPI
-from result_files import columns_of, rows, summary
+from result_files import rows, summary
 
 RUN = ("precision", "--device", "cpu", "--quiet", "--output", "out.h5")
 
@@ -125,20 +125,6 @@ def test_every_study_has_a_table_of_its_own(paceline, tmp_path):
         (line,) = [x for x in done.out.splitlines() if x.startswith(f"study {study}")]
         assert not any(other in line for other in set(counts) - {study})
     assert max(map(len, done.out.splitlines())) <= 100
-
-
-def test_resume_writes_the_same_table(paceline, tmp_path):
-    def dtypes() -> dict[str, list]:
-        with h5py.File(tmp_path / "out.h5") as f:
-            return columns_of(f["dtypes"])
-
-    args = (*RUN, "--model", "toy", "--scale", "1e-30,1", "--width", 8, "--count", 5)
-    assert paceline(*args).code == 0
-    first = dtypes()
-    again = paceline(*args, "--resume")
-    assert again.code == 0, again.err
-    assert dtypes() == first
-    assert paceline(*(*args, "--mean", "0,1"), "--resume").code == 0
 
 
 def test_precision_without_mpirun_does_not_initialize_mpi(paceline, tmp_path):

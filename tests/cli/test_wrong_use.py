@@ -10,6 +10,7 @@ import pytest
 from conftest import PROGRAM, ROOT, WRITE_CODE, made, run_line
 
 ONCE = ("--warmup", 0, "--steps", 1, "--quiet")
+CPU = ("--bytes", "1KB", "--device", "cpu")
 TINY = ("model", "--size", "tiny", "--vocab", 64, "--context", 8, "--device", "cpu", *ONCE)
 
 PACKED = ROOT / "results/reference/weak-ddp-1-h200.h5.xz"
@@ -80,6 +81,26 @@ WRONG = [
     (("collectives", "--ranks", "2"), "--ranks", "mpirun -np 2"),
     (("collectives", "--cadence", "graph", "--backend", "mpi"), "--cadence", "barrier"),
     (("collectives", "--deterministic"), "--deterministic", "--help"),
+    (("collectives", "--backend", "nccl", *CPU), "--backend", "leave out --device cpu"),
+    (("collectives", "--cadence", "graph", *CPU), "--cadence", "needs nccl"),
+    (("collectives", "--registration", "symmetric", *CPU), "--registration", "needs nccl"),
+    (("collectives", "--in-place", "yes", "--op", "all_to_all,send_recv"), "--in-place", "an --op"),
+    (("ddp", "--bucket-mb", "1", "--sync", "flat"), "--bucket-mb", "--sync bucketed"),
+    (("ddp", "--mode", "inference"), "--mode", "has no gradients"),
+    (("ddp", "--verify", "--precision", "bf16"), "--verify", "compares in fp32"),
+    (("ddp", "--verify", "--comm-dtype", "bf16"), "--verify", "compares in fp32"),
+    (("ddp", "--verify", "--mode", "forward-backward"), "--verify", "needs train-step"),
+    (("ddp", "--verify", "1001"), "--verify", "0 to 1000"),
+    (("ddp", "--global-batch", "4", "--batch-size", "2"), "--global-batch", "replaces --batch"),
+    (("ddp", "--predict", "fit.h5", "--sync", "flat"), "--predict", "goes with --sync bucketed"),
+    (("ddp", "--verify", "--sync", "none"), "--verify", "--sync other than none"),
+    (("ddp", "--comm-dtype", "bf16", "--sync", "none"), "--comm-dtype", "--sync other than none"),
+    (("zero", "--sync", "naive"), "--sync", "unknown option"),
+    (("zero", "--shard", "zero2", "--prefetch", 1), "--prefetch", "it goes with --shard fsdp"),
+    (("zero", "--shard", "fsdp", "--bucket-mb", 1), "--bucket-mb", "--shard other than fsdp"),
+    (("zero", "--mode", "forward-backward"), "--mode", "forward-backward has no optimizer"),
+    (("zero", "--verify", "--precision", "bf16"), "--verify", "compares in fp32"),
+    (("zero", "--comm-dtype", "bf16", "--precision", "fp16"), "--comm-dtype", "cannot be combined"),
     ((*TINY, "--output", "out.txt"), "--output", ".h5"),
     ((*TINY, "--dump", "nowhere/dump.h5"), "--dump", "nowhere"),
     ((*TINY, "--mode", "forward,train-step", "--dump", "dump.h5"), "--dump", "one case"),

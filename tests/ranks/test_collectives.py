@@ -114,20 +114,6 @@ def test_a_missing_backend_asked_for_by_name_is_the_environment_s_fault(paceline
     assert "rank 0: " in done.message
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        ("--backend", "nccl"), ("--cadence", "graph"), ("--registration", "symmetric"),
-        ("--in-place", "yes", "--op", "all_to_all,send_recv"),
-    ],
-    ids=" ".join,
-)  # fmt: skip
-def test_wrong_use(paceline, options):
-    done = paceline(*RUN, *options, "--bytes", "1KB")
-    assert done.code == 2
-    assert options[0] in done.message
-
-
 @pytest.mark.skipif(gpu_count() < 2, reason="fewer than two GPUs here")
 def test_both_backends_in_one_launch(paceline, tmp_path):
     """Three ranks on two GPUs or more: NCCL runs on the ranks that have a GPU of their own."""
