@@ -276,7 +276,11 @@ def without_tables(path, target):
 
 
 @pytest.mark.parametrize(
-    ("name", "noise"), [("model-profile-h200.h5", 0.05), ("model-profile-sizes-h200.h5.xz", 1e-12)]
+    ("name", "noise"),
+    [
+        ("model-profile-h200.h5", 0.05),
+        pytest.param("model-profile-sizes-h200.h5.xz", 1e-12, marks=pytest.mark.long),
+    ],
 )
 def test_a_published_trace_has_the_tables_that_are_stored(tmp_path, name, noise):
     """Of 10 steps 3 are in the trace, of one step that one. Times differ by the noise of steps."""
