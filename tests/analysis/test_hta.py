@@ -13,8 +13,6 @@ from analysis.trace_events import in_nanoseconds
 from synthetic import case, case_id, write_file
 from synthetic_profile import profile, write_profile
 
-hta = pytest.importorskip("hta.trace_analysis")
-PARSE = hta.Trace.parse_traces
 pytestmark = [pytest.mark.filterwarnings("ignore::DeprecationWarning:hta.*"), pytest.mark.long]
 
 EXACT = {"abs": 2e-3}  # µs: HTA adds times in floating point
@@ -36,19 +34,21 @@ def synthetic(folder: Path) -> Path:
 @pytest.fixture(scope="module")
 def analysed(tmp_path_factory):
     """[(profiled case, HTA's TraceAnalysis of its traces)]. Tests must not modify it."""
+    hta = pytest.importorskip("hta.trace_analysis")  # here: it takes seconds, also of make test
     folder = tmp_path_factory.mktemp("hta")
     path = synthetic(folder)
     trace.write([path], folder / "t")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HTA_DISABLE_NS_ROUNDING", "1")
-        yield [(one, view(one, folder)) for one in timeline.read(path)]
+        yield [(one, view(hta, one, folder)) for one in timeline.read(path)]
 
 
-def view(one, folder):
+def view(hta, one, folder):
     """In this process alone: a pool forked beside a library's threads may never end."""
     traces = {rank.rank: str(folder / f"t.{one.case}.rank{rank.rank}.json") for rank in one.ranks}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(hta.Trace, "parse_traces", partialmethod(PARSE, use_multiprocessing=False))
+        parse = partialmethod(hta.Trace.parse_traces, use_multiprocessing=False)
+        patch.setattr(hta.Trace, "parse_traces", parse)
         return hta.TraceAnalysis(traces, include_last_profiler_step=True)
 
 

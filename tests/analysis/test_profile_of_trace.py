@@ -307,6 +307,7 @@ def test_a_published_trace_has_the_tables_that_are_stored(tmp_path, name, noise)
         assert made.frame[answer].tolist() == near, answer
 
 
+@pytest.mark.long
 def test_the_published_overlap_is_that_of_the_trace(tmp_path):
     path = REFERENCE / "ddp-profile-h200.h5.xz"
     (stored,), (made,) = load([path]), load([without_tables(path, tmp_path / "made.h5")])

@@ -21,6 +21,7 @@ CPU = ("--device", "cpu", "--threads", 1, "--warmup", 1, "--quiet")
 TINY = ("--size", "tiny", "--context", 8, *CPU)
 SMALL = (*TINY, "--vocab", 64)
 BRIEF = ("--cache", "warm", "--steps", 1)
+SHORT = ("--memory-limit", "20MB")  # so are the messages that measure the links
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +73,19 @@ def test_the_python_lines_of_the_readme_run(tiny, monkeypatch):
         (2, ("zero", *SMALL, "--steps", 1, "--shard", "broadcast,zero2,fsdp")),
         (0, ("attention", "--context", 16, "--attention", "naive,fused,flash", *CPU, *BRIEF)),
         (0, ("precision", "--device", "cpu", "--quiet")),
-        (2, ("collectives", "--backend", "mpi", "--bytes", "1KB,2KB,4KB", "--fit", "--quiet")),
+        (
+            2,
+            (
+                "collectives",
+                "--backend",
+                "mpi",
+                "--bytes",
+                "1KB,2KB,4KB",
+                "--fit",
+                *SHORT,
+                "--quiet",
+            ),
+        ),
     ],
 )
 def test_every_dataset_has_unit_and_description(paceline, tmp_path, ranks, arguments):

@@ -11,13 +11,14 @@ from terminals import on_a_terminal
 CPU = ("--device", "cpu", "--threads", 1, "--quiet", "--force", "--output", "out.h5")
 TINY = ("model", "--size", "tiny", "--vocab", 64, "--context", "8,16", *CPU, "--warmup", 0)
 TINY += ("--steps", 6)
+SHORT = (*CPU, "--memory-limit", "20MB")  # so are the messages that measure the links
 SWEEPS = [
     (
         0,
         (*TINY, "--mode", "forward,train-step", "--recompute", "none,swiglu,block", "--profile", 1),
     ),
     (2, ("ddp", *TINY[1:], "--sync", "none,naive,bucketed", "--bucket-mb", "0.1,1")),
-    (2, ("collectives", "--bytes", "1KB,4KB", "--op", "all_reduce,broadcast", "--fit", *CPU)),
+    (2, ("collectives", "--bytes", "1KB,4KB", "--op", "all_reduce,broadcast", "--fit", *SHORT)),
 ]
 
 
