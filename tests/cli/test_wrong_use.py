@@ -11,6 +11,7 @@ from conftest import PROGRAM, ROOT, WRITE_CODE, made, run_line
 
 ONCE = ("--warmup", 0, "--steps", 1, "--quiet")
 CPU = ("--bytes", "1KB", "--device", "cpu")
+SUMS = ("precision", "--device", "cpu")
 TINY = ("model", "--size", "tiny", "--vocab", 64, "--context", 8, "--device", "cpu", *ONCE)
 
 PACKED = ROOT / "results/reference/weak-ddp-1-h200.h5.xz"
@@ -101,6 +102,18 @@ WRONG = [
     (("zero", "--mode", "forward-backward"), "--mode", "forward-backward has no optimizer"),
     (("zero", "--verify", "--precision", "bf16"), "--verify", "compares in fp32"),
     (("zero", "--comm-dtype", "bf16", "--precision", "fp16"), "--comm-dtype", "cannot be combined"),
+    ((*SUMS, "--study", "sums"), "--study", "accumulation, dtypes, norms"),
+    ((*SUMS, "--count", "0"), "--count", "1 to"),
+    ((*SUMS, "--addend", "x"), "--addend", "number"),
+    ((*SUMS, "--summation", "random"), "--summation", "sequential, pairwise, blocked, compensated"),
+    ((*SUMS, "--arithmetic", "fp8"), "--arithmetic", "fp16-into-fp32"),
+    ((*SUMS, "--study", "norms", "--count", "10"), "--count", "--study accumulation"),
+    ((*SUMS, "--study", "norms", "--precision", "fp16"), "--precision", "--study dtypes"),
+    ((*SUMS, "--precision", "tf32"), "--precision", "needs a GPU"),
+    ((*SUMS, "--scale", "0"), "--scale", "out of range"),
+    ((*SUMS, "--norm-dtype", "fp32"), "--norm-dtype", "fp16, bf16"),
+    ((*SUMS, "--study", "accumulation", "--count", "1..5000"), "--arithmetic", "give fewer"),
+    ((*SUMS, "--warmup", "1"), "--warmup", "--help"),
     ((*TINY, "--output", "out.txt"), "--output", ".h5"),
     ((*TINY, "--dump", "nowhere/dump.h5"), "--dump", "nowhere"),
     ((*TINY, "--mode", "forward,train-step", "--dump", "dump.h5"), "--dump", "one case"),

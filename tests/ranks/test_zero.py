@@ -211,7 +211,7 @@ def test_gradients_that_are_not_kept_have_a_window(paceline, tmp_path):
         *("zero", *SIX_BLOCKS, "--context", 4, "--batch-size", 1, *CPU, "--shard", "zero2,fsdp"),
         *("--optimizer", "serial,in-backward", "--comm-dtype", "fp32,bf16", "--bucket-mb", 0),
         *("--warmup", 0, "--steps", 2),
-        ranks=3,
+        ranks=2,
     )
     assert done.code == 0, done.err
     factors = ("shard", "optimizer", "comm_dtype")
@@ -222,11 +222,11 @@ def test_gradients_that_are_not_kept_have_a_window(paceline, tmp_path):
         window = (4 * 2 * 128 * 512 if shard == "zero2" else 2 * BLOCK) + FULL_PRECISION
         serial, in_backward = (found[shard, how, "fp32"] for how in ("serial", "in-backward"))
         assert in_backward["loss"] == serial["loss"]
-        saved = 4 * (ALL - window) / 3
+        saved = 4 * (ALL - window) / 2
         assert serial["peak_bytes"] - in_backward["peak_bytes"] == pytest.approx(saved, rel=0.03)
         with h5py.File(tmp_path / "out.h5") as f:
             marks = f["cases"][found[shard, "serial", "bf16"]["case"]]["memory"]
-            want = 2 * ALL / 3 + (2 + 4) * window
+            want = 2 * ALL / 2 + (2 + 4) * window
             assert marks["gradient"][:].max() == pytest.approx(want, rel=0.02)
 
 
