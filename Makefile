@@ -302,7 +302,10 @@ unit-test: $(BUILD)/unit_tests
 	  sh -c 'GTEST_SHARD_INDEX=$$(({} - 1)) exec $< --gtest_brief=1'
 
 TESTED := $(BUILD)/paceline $(BUILD)/paceline_lying $(RANK_TESTS) $(PEERS) $(BUILD)/sleep_when_idle.so $(PACKAGES)
-PYTEST := $(PYTHON) -m pytest -n 4 --dist loadscope --no-loadscope-reorder
+# Compiled modules are kept, also where the environment says otherwise: to compile the tests takes every
+# worker seconds.
+COMPILED := PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(abspath $(BUILD))/pycache
+PYTEST := $(COMPILED) $(PYTHON) -m pytest -n 4 --dist loadscope --no-loadscope-reorder
 python-test: $(TESTED)
 	$(PYTEST) -m "not long"
 

@@ -161,7 +161,7 @@ def test_more_elements_than_mpi_counts_are_refused_on_every_rank(paceline):
 
 def test_what_the_timed_calls_left_is_checked(paceline, tmp_path):
     done = paceline(
-        *(*RUN, "--steps", 2, "--bytes", "8KB", "--in-place", "no,yes"),
+        *(*CPU, "--steps", 2, "--bytes", "8KB", "--in-place", "no,yes"),
         *("--cache", "warm,cold", "--cadence", "back-to-back"),
         ranks=2,
     )
