@@ -1,5 +1,5 @@
 """Disks that are full, read-only or gone: code 6, nothing half-written, and no case is lost. What
-others change while a sweep runs is in unit/changed_files_test.cpp."""
+others change while a sweep runs is in unit/resume_test.cpp."""
 
 import json
 import re

@@ -1,5 +1,5 @@
-// Flash attention on the GPU: every head dimension, mask, length and arithmetic; deterministic
-// bits, graphs, refusals, and a workspace that is linear in the length.
+// Flash attention on the GPU: every head dimension, mask, length, arithmetic and schedule;
+// deterministic bits, graphs, refusals, and a workspace that is linear in the length.
 
 #include <algorithm>
 #include <set>
@@ -133,10 +133,6 @@ TEST_P(FlashOnGpu, a_graph_replays_it) {
     CUDA_CHECK(cudaStreamDestroy(stream));
   }
 }
-
-// Also instantiates the tests of flash_plan_test.cpp.
-INSTANTIATE_TEST_SUITE_P(Arithmetics, FlashOnGpu, ::testing::ValuesIn(arithmetics),
-                         [](const auto& tested) { return std::string(tested.param.name); });
 
 // Every tile size with data-parallel tiles, split-KV tiles or both, with and without a mask.
 TEST_P(FlashOnGpu, every_schedule) {
@@ -288,6 +284,9 @@ TEST_P(FlashOnGpu, the_plan_names_every_tile) {
     EXPECT_EQ(plan.backward.parts, 1);
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Arithmetics, FlashOnGpu, ::testing::ValuesIn(arithmetics),
+                         [](const auto& tested) { return std::string(tested.param.name); });
 
 }  // namespace
 }  // namespace paceline
