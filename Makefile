@@ -295,11 +295,17 @@ test:
 	@$(MAKE) --no-print-directory unit-test
 	@$(MAKE) --no-print-directory python-test
 
+# As two processes, since most of these tests use one core; as one where they would share a GPU's memory.
+SHARDS = $(if $(findstring UUID,$(shell nvidia-smi -L 2>/dev/null)),1,2)
 unit-test: $(BUILD)/unit_tests
-	$< --gtest_brief=1
+	$(Q)seq $(SHARDS) | GTEST_TOTAL_SHARDS=$(SHARDS) xargs -P $(SHARDS) -I{} \
+	  sh -c 'GTEST_SHARD_INDEX=$$(({} - 1)) exec $< --gtest_brief=1'
 
 TESTED := $(BUILD)/paceline $(BUILD)/paceline_lying $(RANK_TESTS) $(PEERS) $(BUILD)/sleep_when_idle.so $(PACKAGES)
-PYTEST := $(PYTHON) -m pytest -n 4 --dist loadscope --no-loadscope-reorder
+# Compiled modules are kept, also where the environment says otherwise: to compile the tests takes every
+# worker seconds.
+COMPILED := PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(abspath $(BUILD))/pycache
+PYTEST := $(COMPILED) $(PYTHON) -m pytest -n 4 --dist loadscope --no-loadscope-reorder
 python-test: $(TESTED)
 	$(PYTEST) -m "not long"
 

@@ -122,7 +122,7 @@ def test_times_far_apart_are_in_separate_panels(sizes):
     ]
 
 
-def test_forty_cases_are_in_two_columns_and_share_the_warmup_scale(make_file, tmp_path):
+def test_forty_cases_are_in_two_columns_and_share_the_warmup_scale(make_file):
     factors = [
         {"size": size, "context": context, "precision": precision}
         for size in ("small", "medium", "large", "xl", "2.7b")
@@ -138,10 +138,6 @@ def test_forty_cases_are_in_two_columns_and_share_the_warmup_scale(make_file, tm
     axis = warmup.axis_for(results)
     assert axis.relative and axis.logarithmic
     assert axis.limits == pytest.approx((1 / 1.35, 0.5 / 0.034 * 1.35))
-    ((_, drawn),) = figures.of(results, {"steps"})
-    words = texts(figures.save(drawn, [tmp_path / "out.svg"])[0])
-    totals = [word for word in words if word.endswith(" ms")]
-    assert len(totals) == 40
 
 
 def test_a_sweep_without_measured_cases_has_a_figure(make_file, tmp_path):

@@ -276,7 +276,11 @@ def without_tables(path, target):
 
 
 @pytest.mark.parametrize(
-    ("name", "noise"), [("model-profile-h200.h5", 0.05), ("model-profile-sizes-h200.h5.xz", 1e-12)]
+    ("name", "noise"),
+    [
+        ("model-profile-h200.h5", 0.05),
+        pytest.param("model-profile-sizes-h200.h5.xz", 1e-12, marks=pytest.mark.long),
+    ],
 )
 def test_a_published_trace_has_the_tables_that_are_stored(tmp_path, name, noise):
     """Of 10 steps 3 are in the trace, of one step that one. Times differ by the noise of steps."""
@@ -303,6 +307,7 @@ def test_a_published_trace_has_the_tables_that_are_stored(tmp_path, name, noise)
         assert made.frame[answer].tolist() == near, answer
 
 
+@pytest.mark.long
 def test_the_published_overlap_is_that_of_the_trace(tmp_path):
     path = REFERENCE / "ddp-profile-h200.h5.xz"
     (stored,), (made,) = load([path]), load([without_tables(path, tmp_path / "made.h5")])

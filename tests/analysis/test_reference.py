@@ -308,7 +308,7 @@ def test_weak_scaling_over_three_files():
     """Steps of one rank were measured without an exchange, and are the first of each exchange. A
     file of another setting is left out."""
     paths = [reference(f"weak-ddp-{ranks}") for ranks in (1, 2, 4)]
-    parts = [load([path])[0] for path in [reference("ddp-course"), *paths]]
+    parts = [results_of(path) for path in [reference("ddp-course"), *paths]]
     (results,) = scaling_cases.together(parts)
     drawn = scaling.draw(results)
     assert_legible("scaling", drawn)

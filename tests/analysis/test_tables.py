@@ -132,20 +132,6 @@ def test_columns_of_factors_and_status_are_those_that_vary(make_file, factors, h
     assert (found, row) == (header, [*first, "14.50 [11.00, 19.00]"])
 
 
-def test_exec_and_optimizer_are_factor_columns(make_file):
-    ways = [("eager", "serial"), ("compiled", "serial"), ("compiled", "in-backward")]
-    cases = [
-        case(SMALL | {"exec": execution, "optimizer": order, "mode": "train-step"}, {"step": TEN})
-        for execution, order in ways
-    ]
-    # Columns that only the compiled cases have.
-    for one in cases[1:]:
-        one["summary"] = {"graph_nodes": 512.0, "tuning_s": 2.5}
-    header, _, *rows = markdown_rows(markdown(load([make_file(cases)])[0]))
-    assert header[:2] == ["exec", "optimizer"]
-    assert [tuple(row[:2]) for row in rows] == ways
-
-
 def test_markdown_keeps_pipes_out_of_its_columns(make_file):
     path = make_file([case(SMALL, status="skipped", reason="a|b")])
     assert r"skipped: a\|b" in markdown(load([path])[0])

@@ -38,9 +38,7 @@ def test_nan_weights_diverge(paceline, tmp_path, mode, device):
     assert "--load-weights" in diverged(tmp_path / "out.h5")["reason"]
 
 
-@pytest.mark.parametrize(
-    "experiment", [("model",), ("ddp", "--sync", "flat"), ("zero", "--shard", "zero1")], ids=str
-)
+@pytest.mark.parametrize("experiment", [("model",), ("zero", "--shard", "zero1")], ids=str)
 def test_a_too_high_learning_rate_diverges(paceline, tmp_path, experiment):
     """--resume measures the case again."""
     line = (*experiment, *ONCE, "--lr", 1e6, "--steps", 20, *CPU[:-3], "--output", "out.h5")
@@ -65,9 +63,7 @@ def test_the_printed_table_has_the_loss(paceline, tmp_path):
 OVERFLOWING = (*ONCE[:-2], "--precision", "fp16")
 
 
-@pytest.mark.parametrize(
-    "experiment", [("model",), ("ddp", "--sync", "flat"), ("zero", "--shard", "zero1")], ids=str
-)
+@pytest.mark.parametrize("experiment", [("model",), ("zero", "--shard", "zero1")], ids=str)
 def test_steps_that_are_all_skipped_diverge(paceline, tmp_path, experiment):
     line = (*OVERFLOWING, "--lr", 0.7, "--seed", 2, "--warmup", 1, "--steps", 1)
     done = paceline(*experiment, *line, *CPU, ranks=2)

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from conftest import command
-from random_use.files import NoHdf5
 from random_use.judge import as_if_printed, judge
 from random_use.lines import Use
 from random_use.rows import Insane
@@ -46,16 +45,6 @@ def complaint(use, done, folder):
     except Insane as error:
         return str(error)
     return ""
-
-
-def test_a_good_run_passes(copied):
-    folder, done = copied
-    assert done.code == 0, done.err
-    assert complaint(DDP, done, folder) == ""
-
-
-def test_a_good_refusal_passes(tmp_path):
-    assert complaint(REFUSED, Done(2, err="mpirun's own line\n" + SAID), tmp_path) == ""
 
 
 # ---- files ------------------------------------------------------------------------------------
@@ -112,12 +101,6 @@ def test_bad_files_are_reported(copied, name):
     with h5py.File(folder / "out.h5", "r+") as file:
         spoil(file)
     assert says in complaint(DDP, done, folder)
-
-
-def test_a_file_that_is_not_hdf5_is_reported(copied):
-    folder, done = copied
-    NoHdf5().write(folder / "out.h5")
-    assert "unreadable" in complaint(DDP, done, folder)
 
 
 # ---- exits ------------------------------------------------------------------------------------

@@ -4,7 +4,6 @@ import os
 import subprocess
 
 import h5py
-import numpy as np
 import pytest
 
 from conftest import PATIENCE, ROOT
@@ -27,17 +26,6 @@ def test_every_step_from_the_first_of_the_process_is_recorded(paceline, tmp_path
     assert row["rehearsal_s"] == warmup[0]
     assert row["device_start_s"] > 0
     assert 0 < row["library_s"] < row["setup_s"]
-
-
-def test_launches_of_one_size_each_share_a_file(paceline, tmp_path):
-    for context in (8, 16):
-        done = paceline(*SMALL, context, "--steps", 6, "--resume")
-        assert done.code == 0, done.err
-    with h5py.File(tmp_path / "out.h5") as f:
-        assert len({case.attrs["run"] for case in f["cases"].values()}) == 2
-        assert len(f["runs"]) == 2
-        for case in f["cases"].values():
-            assert np.isfinite(case["samples_warmup/step"][:]).all()
 
 
 def test_the_job_starts_a_process_for_every_size(tmp_path):

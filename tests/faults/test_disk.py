@@ -1,12 +1,10 @@
-"""Disks that are full, read-only or gone, and files that others change while a sweep runs: code 6,
-nothing half-written, and no case is lost. unit/changed_files_test.cpp has more such changes."""
+"""Disks that are full, read-only or gone: code 6, nothing half-written, and no case is lost. What
+others change while a sweep runs is in unit/resume_test.cpp."""
 
 import json
-import os
 import re
 import resource
 import shutil
-import signal
 import subprocess
 from pathlib import Path
 
@@ -86,24 +84,6 @@ def test_the_case_that_a_full_disk_does_not_take_is_kept_elsewhere(paceline, dis
     assert list(times) == CONTEXTS
     assert kept.items() <= times.items()
     assert [path.name for path in folder.iterdir()] == ["out.h5"]
-
-
-def test_a_disk_that_is_full_at_the_merge_keeps_the_cases(paceline, tmp_path, disk):
-    assert paceline(*SWEEP, "--output", "out.h5").code == 0
-    merged = (tmp_path / "out.h5").stat().st_size
-    folder = disk("size=20m")
-    assert paceline(*SWEEP, "--output", "disk/out.h5").code == 0
-    (folder / "out.h5").unlink()
-    # Room for the cases, but not for the file into which they are merged.
-    disk(f"remount,size={len(CONTEXTS) * (merged // len(CONTEXTS) + 100_000) // 1024}k")
-    done = paceline(*SWEEP, "--output", "disk/out.h5")
-    assert done.code == 6, done.err
-    assert "--resume" in done.message
-    finished = whole_cases(folder)
-    assert list(finished) and len(finished) == len(CONTEXTS)
-    disk("remount,size=20m")
-    assert paceline("merge", "disk/out.h5").code == 0
-    assert step_times(folder / "out.h5") == finished
 
 
 def test_a_disk_that_becomes_read_only(paceline, tmp_path, disk, launch):
@@ -187,50 +167,3 @@ def test_the_dump_that_a_full_disk_does_not_take_is_kept_elsewhere(paceline, dis
     with h5py.File(elsewhere) as file:
         assert "logits" in file
     shutil.rmtree(elsewhere.parent)
-
-
-def test_a_case_file_that_is_removed(paceline, tmp_path, launch):
-    run = launch(0, *SLOW, "--output", "out.h5")
-    wait_for_cases(tmp_path, 1)
-    os.kill(run.pid, signal.SIGSTOP)
-    (removed,) = (tmp_path / "out.h5.cases").glob("tiny-8-*.h5")
-    removed.unlink()
-    os.kill(run.pid, signal.SIGCONT)
-    done = ended(run)
-    assert done.code == 6
-    assert done.message == (
-        f"paceline: {removed.name} of out.h5.cases was removed or changed while the sweep ran; "
-        "--resume measures it again"
-    )
-    kept = step_times(tmp_path / "out.h5")
-    assert sorted(kept) == CONTEXTS[1:]
-    with h5py.File(tmp_path / "out.h5") as file:
-        assert not file.attrs["complete"]
-    assert not (tmp_path / "out.h5.cases").exists()
-    assert paceline(*SLOW, "--output", "out.h5", "--resume").code == 0
-    times = step_times(tmp_path / "out.h5")
-    assert sorted(times) == CONTEXTS
-    assert kept.items() <= times.items()
-
-
-def test_a_folder_that_is_removed_and_a_second_launch(tmp_path, launch, monkeypatch):
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    monkeypatch.setenv("TMPDIR", str(elsewhere))
-    first = launch(0, *SLOW, "--output", "out.h5")
-    wait_for_cases(tmp_path, 1)
-    os.kill(first.pid, signal.SIGSTOP)
-    shutil.rmtree(tmp_path / "out.h5.cases")
-    second = launch(0, *SLOW, "--output", "out.h5", "--seed", 2)
-    wait_for_cases(tmp_path, 1)
-    os.kill(first.pid, signal.SIGCONT)
-    done = ended(first)
-    assert done.code == 6
-    assert "the folder of its cases was removed or replaced meanwhile" in done.message
-    (case,) = elsewhere.rglob("*.h5")
-    assert str(case) in done.message
-    assert ended(second).code == 0
-    with h5py.File(tmp_path / "out.h5") as file:
-        assert file.attrs["complete"]
-        assert [c.attrs["seed"] for c in file["cases"].values()] == [2] * len(CONTEXTS)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["elsewhere", "out.h5"]

@@ -1,15 +1,15 @@
-"""Signals and kills: every finished case survives, every rank ends, and the code says how."""
+"""Signals: every finished case survives, every rank ends, and the code says how. Kills are in
+test_random_kills.py."""
 
-import fcntl
 import os
 import signal
 
 import h5py
 import pytest
 
-from conftest import PATIENCE, ended, wait_for_cases, wait_until
+from conftest import ended, wait_for_cases, wait_until
 from processes import processor_seconds, ranks_of
-from result_files import saved, step_times
+from result_files import step_times
 
 CPU = ("--device", "cpu", "--threads", 1)
 SHORT = list(range(8, 12))
@@ -20,7 +20,6 @@ ARGS = ("model", *MODEL, *CPU, "--warmup", 1, "--output", "out.h5", "--context")
 STEPS = ("--steps", 100)
 SWEEP = (*ARGS, ",".join(map(str, SHORT)), *STEPS)
 SWEEP_AND_LONG = (*ARGS, ",".join(map(str, [*SHORT, LONG])), *STEPS)
-
 
 ENDS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
@@ -102,49 +101,3 @@ def test_a_second_stop_signal_changes_nothing(tmp_path, launch):
     assert done.code == 6, done.err
     assert done.message
     assert len(step_times(tmp_path / "out.h5")) >= 2
-
-
-@pytest.mark.parametrize(
-    "which", [signal.SIGTERM, *(pytest.param(end, marks=pytest.mark.long) for end in ENDS[1:])]
-)
-def test_a_signal_to_mpirun_loses_no_finished_case(paceline, tmp_path, launch, which):
-    """mpirun forwards SIGTERM, waits two seconds, kills the remaining processes, returns 1."""
-    run = launch(2, *SWEEP_AND_LONG)
-    wait_for_cases(tmp_path, 2)
-    run.send_signal(which)
-    run.communicate(timeout=PATIENCE)
-    assert run.returncode == 1
-    kept = saved(tmp_path)
-    assert len(kept) >= 2
-    assert paceline(*SWEEP, "--resume", "--quiet", ranks=2).code == 0
-    assert kept.items() <= step_times(tmp_path / "out.h5").items()
-
-
-@pytest.mark.parametrize("then", ["merge", "resume"])
-def test_kill_9_loses_no_finished_case(paceline, tmp_path, launch, then):
-    run = launch(0, *SWEEP_AND_LONG)
-    wait_for_cases(tmp_path, 3)
-    os.killpg(run.pid, signal.SIGKILL)
-    run.communicate(timeout=PATIENCE)
-    finished = {}
-    for path in (tmp_path / "out.h5.cases").glob("*.h5"):
-        finished |= step_times(path)
-    assert len(finished) >= 3
-    if then == "merge":
-        assert paceline("merge", "out.h5").code == 0
-        assert step_times(tmp_path / "out.h5") == finished
-    else:
-        assert paceline(*SWEEP, "--resume", "--quiet").code == 0
-        assert finished.items() <= step_times(tmp_path / "out.h5").items()
-    with h5py.File(tmp_path / "out.h5") as f:
-        assert f.attrs["complete"] == (then == "resume")
-
-
-def test_a_second_run_on_the_same_output_is_refused(paceline, tmp_path):
-    folder = tmp_path / "out.h5.cases"
-    folder.mkdir()
-    with (folder / ".lock").open("w") as lock:  # as another run holds it
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        second = paceline(*SWEEP, "--resume")
-    assert second.code == 2
-    assert "out.h5" in second.message

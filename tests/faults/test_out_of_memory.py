@@ -57,12 +57,13 @@ def test_at_set_up(paceline, next_is_fresh, training):
     next_is_fresh("'parameters'", FOUND["model"], *run, "--size", "tiny", ranks=ranks)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("training", "place", "limit"),
     [
-        pytest.param("ddp", "backward/", "600MB", marks=pytest.mark.long),
-        pytest.param("ddp", "optimizer/", "1.2GB", marks=pytest.mark.long),
-        pytest.param("fsdp", "backward/", "600MB", marks=pytest.mark.long),
+        ("ddp", "backward/", "600MB"),
+        ("ddp", "optimizer/", "1.2GB"),
+        ("fsdp", "backward/", "600MB"),
         ("fsdp", "optimizer/", "900MB"),
     ],
 )

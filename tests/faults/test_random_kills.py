@@ -132,6 +132,6 @@ def wait_for(what: Callable[[], bool], run: subprocess.Popen) -> None:
         time.sleep(0.001)
 
 
-@pytest.mark.parametrize("seed", seeds(0, 2, 8))
+@pytest.mark.parametrize("seed", seeds(5, 2, 8))  # 5 and 6 kill after finished cases
 def test_a_killed_sweep_loses_nothing(tmp_path, seed):
     assert complaints(tmp_path, seed) == []

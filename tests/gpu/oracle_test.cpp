@@ -138,7 +138,7 @@ INSTANTIATE_TEST_SUITE_P(Precisions, OpOracle, ::testing::Values("fp32", "tf32",
 // Grids of more blocks than are resident at once, for every family of kernels: small shapes cannot
 // reveal an index that is wrong after the first wave. A multiprocessor holds 2048 threads in up to
 // 32 blocks; an H200 has 132 of them. Persistent kernels run several iterations of their loops
-// here. flash_plan_test.cpp does the same for flash attention.
+// here. flash_test.cpp does the same for flash attention.
 class Waves : public OpOracle {
  protected:
   static constexpr std::int64_t threads = 132 * 2048;  // in a wave

@@ -11,7 +11,6 @@
 #include <chrono>
 #include <future>
 #include <limits>
-#include <string>
 #include <thread>
 #include <vector>
 
@@ -58,11 +57,6 @@ class ThroughMpi : public Collectives {
     if (all.backend() != BackendKind::mpi) GTEST_SKIP() << "of mpi alone";
   }
 };
-
-TEST_F(Collectives, knows_its_ranks) {
-  EXPECT_EQ(rank, world.rank());
-  EXPECT_EQ(n, world.size());
-}
 
 // The values of two ranks, and zeros from the others: a single rounding in any order.
 TEST_F(Collectives, rounds_half_types_to_nearest_even) {

@@ -23,7 +23,7 @@ def measured(tmp_path_factory):
         *(tmp_path_factory.mktemp("fit") / "fit.h5", "collectives", *CPU[:-3], "--op"),
         *("all_gather,all_reduce", "--bytes", "1KB,100KB", "--dtype", "float32,bfloat16"),
         *("--cadence", "barrier,back-to-back", "--ranks", "1,2", "--fit", "--warmup", 0),
-        *("--steps", 1),
+        *("--steps", 1, "--memory-limit", "20MB"),
         ranks=2,
     )
 

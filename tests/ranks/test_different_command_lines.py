@@ -7,7 +7,6 @@ others while they start it; one that measures nothing ends, and the others after
 import pytest
 
 from conftest import NO_MPI, PROGRAM, WRITE_CODE, run_line
-from result_files import summary
 
 TINY = ("--size", "tiny", "--context", 8, "--device", "cpu", "--warmup", 0, "--steps", 1)
 MODEL = ("model", *TINY)
@@ -30,23 +29,6 @@ def with_codes(folder, *lines):
 
 
 DDP = ("ddp", *TINY)
-COLLECTIVES = ("collectives", "--bytes", "64", *TINY[4:])
-DIFFERENCES = [  # (most ranks' command line, the last one's, what the error line names)
-    (DDP, (*DDP, "--bucket-mb", 1), "--bucket-mb: "),
-    (DDP, ("ddp", "--size", "tiny", "--context", 9, *TINY[4:]), "--context: "),
-    ((*DDP[:-1], 3), DDP, "--steps: "),
-    (DDP, (*DDP, "--precision", "bf16"), "--precision: "),
-    (DDP, (*DDP, "--verify"), "--verify: "),
-    (DDP, (*DDP, "--dry-run"), "--dry-run: "),
-    (DDP, (*DDP, "--attention", "flash", "--fp32-attention", "exact"), "--attention: "),
-    (DDP, (*DDP, "--deterministic"), "--deterministic: "),
-    ((*DDP, "--deterministic"), (*DDP, "--deterministic", "no"), "--deterministic: "),
-    (DDP, (*DDP, "--timeout", 7), "--timeout: "),
-    (COLLECTIVES, (*COLLECTIVES, "--op", "reduce"), "--op: "),
-    (COLLECTIVES, (*COLLECTIVES, "--cadence", "back-to-back"), "--cadence: "),
-    (DDP, ("zero", *TINY), "experiment: ddp (ranks 0, 1), zero (rank 2)"),
-    (DDP, COLLECTIVES, "experiment: ddp (ranks 0, 1), collectives (rank 2)"),
-]
 
 
 @pytest.mark.parametrize(
@@ -60,8 +42,6 @@ DIFFERENCES = [  # (most ranks' command line, the last one's, what the error lin
                      id="strategy"),
         pytest.param([("info",), MODEL], "experiment: info (rank 0), model (rank 1)",
                      id="experiment"),
-        *(pytest.param([one, one, other], names, marks=pytest.mark.long, id=f"{names} {place}")
-          for place, (one, other, names) in enumerate(DIFFERENCES)),
     ],
 )  # fmt: skip
 def test_code_2_on_every_rank_and_one_line_that_says_why(tmp_path, lines, says):
@@ -99,13 +79,6 @@ def test_ranks_in_different_folders_are_refused(tmp_path):
     assert run.code == 2
     assert f"working folder: {tmp_path} (rank 0), {tmp_path}/other (rank 1); " in run.message
     assert not (tmp_path / "results").exists()
-
-
-def test_memory_limits_may_differ(tmp_path):
-    line = ("model", *TINY, "--output", "out.h5", "--memory-limit")
-    done = mixed(tmp_path, (*line, "1GB"), (*line, "2GB"))
-    assert done.code == 0, done.err
-    assert summary(tmp_path / "out.h5")["status"] == ["ok"]
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from analysis.results import load
 CPU = ("--device", "cpu", "--threads", 1, "--quiet", "--output", "out.h5")
 SMALL = ("--size", "tiny", "--vocab", 128, "--context", 16, "--batch-size", 2, *CPU)
 ONCE = ("--warmup", 0, "--steps", 2)
+SHORT = ("--memory-limit", "40MB")  # so are the messages that measure the links
 SCORES = "scaled dot product attention/computing attention scores"
 
 
@@ -95,17 +96,17 @@ def test_a_model_s_scopes_are_those_of_its_parts(profiled):
 @pytest.mark.parametrize(
     "args",
     [
-        ("ddp", "--sync", "naive,overlap,bucketed", *SMALL),
-        ("zero", "--shard", "broadcast,zero1,zero2,fsdp", *SMALL),
+        ("ddp", "--sync", "naive,bucketed", *SMALL),
+        ("zero", "--shard", "broadcast,fsdp", *SMALL),
         ("ddp", "--optimizer", "in-backward", "--recompute", "block", *SMALL),
-        ("collectives", "--op", "all_reduce,all_to_all", "--bytes", "1KB,1MB", *CPU),
-        ("attention", "--context", 32, "--cache", "warm", *CPU),
+        ("collectives", "--op", "all_reduce,all_to_all", "--bytes", "1KB,1MB", *SHORT, *CPU),
+        ("attention", "--context", 32, "--batch-size", 1, "--cache", "warm", *CPU),
     ],
     ids=["ddp", "zero", "in-backward", "collectives", "attention"],
 )
 @pytest.mark.parametrize("ranks", [2, pytest.param(5, marks=pytest.mark.long)])
 def test_every_experiment_s_profile_adds_up(profiled, ranks, args):
-    path = profiled(ranks, *args, *ONCE, "--profile", 4)
+    path = profiled(ranks, *args, *ONCE, "--profile", 2)
     found = {one.case: one for one in timeline.read(path)}
     frame, *tables = profiles_of(path)
     assert set(found) == set(frame["case"])
@@ -120,7 +121,7 @@ def test_every_experiment_s_profile_adds_up(profiled, ranks, args):
 
 def assert_consistent(rank):
     """Activities and spans of all steps, each within its step."""
-    assert rank.steps["step"].tolist() == [0, 1, 2, 3]
+    assert rank.steps["step"].tolist() == [0, 1]
     assert rank.lost == 0
     assert abs(rank.clock_offset) <= rank.clock_error or rank.rank == 0
     assert (rank.activities["span"] >= 0).all()

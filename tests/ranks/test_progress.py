@@ -36,19 +36,6 @@ def test_with_json_and_quiet_on_a_terminal(tmp_path, stream):
         assert sum(line.rpartition("\x1b[K")[2].startswith('{"case":') for line in lines) == 2
 
 
-@pytest.mark.parametrize("ranks", [0, 2])
-def test_lines_where_there_is_no_terminal(paceline, ranks):
-    done = paceline(*SWEEP, ranks=ranks)
-    assert done.code == 0, done.err
-    assert "\r" not in done.err
-    first, second = (line for line in done.err.splitlines() if line.startswith("["))
-    assert re.fullmatch(FINISHED % (1, 8), first)
-    assert re.fullmatch(FINISHED % (2, 16), second)
-    assert " left)" in first
-    assert " left)" not in second
-    assert "[1/2]" not in done.out
-
-
 @pytest.mark.parametrize("ranks", [0, 1])
 def test_lines_through_pipes_and_to_files_below_a_terminal(tmp_path, ranks):
     """As with `mpirun ... 2>&1 | tee`: an ancestor has a terminal, our output goes elsewhere."""

@@ -169,12 +169,5 @@ TEST(AccountingTest, MemoryLinesHaveTheirFormulasAndBytes) {
   EXPECT_DOUBLE_EQ(line_of(lines, "peak")->bytes, memory_form(s).peak());
 }
 
-TEST(AccountingTest, MemoryLinesDependOnTheMode) {
-  const auto lines_of = [](Mode mode) { return memory_lines(step_shape("small", mode)); };
-  EXPECT_EQ(line_of(lines_of(Mode::forward), "gradients"), nullptr);
-  EXPECT_EQ(line_of(lines_of(Mode::forward_backward), "optimizer state"), nullptr);
-  EXPECT_EQ(line_of(lines_of(Mode::inference), "a block"), nullptr);
-}
-
 }  // namespace
 }  // namespace paceline

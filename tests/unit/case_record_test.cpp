@@ -2,11 +2,16 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "core/error.h"
+#include "measure/case.h"
+#include "record/descriptions.h"
 #include "records.h"
+#include "registry.h"
 
 namespace paceline {
 namespace {
@@ -139,17 +144,11 @@ TEST(Concatenate, KeepsUnits) {
 TEST(JsonLine, HasTheSummarysNames) {
   CaseRecord record = make_record(128, {1, 2, 3});
   record.factors.set("note", std::string("say \"hi\"\n"));
-  record.factors.set("deterministic", true);
   record.summary = {{"rate", INFINITY, ""}, {"bytes", std::int64_t{1} << 60, "bytes"}};
   const std::string line = json_line(summary_row(record));
   EXPECT_EQ(line.find('\n'), std::string::npos);
   const auto json = nlohmann::json::parse(line);
-  EXPECT_EQ(json.at("case"), record.id);
-  EXPECT_EQ(json.at("size"), "small");
-  EXPECT_EQ(json.at("context"), 128);
   EXPECT_EQ(json.at("note"), "say \"hi\"\n");
-  EXPECT_EQ(json.at("deterministic"), true);
-  EXPECT_EQ(json.at("status"), "ok");
   EXPECT_EQ(json.at("step_median_s"), 2.0);
   EXPECT_TRUE(json.at("step_ci_low_s").is_null());
   EXPECT_TRUE(json.at("rate").is_null());
@@ -162,6 +161,130 @@ TEST(JsonLine, AcceptsTextThatIsNotUtf8) {
   record.reason = "caf\xe9";
   const auto json = nlohmann::json::parse(json_line(summary_row(record)));
   EXPECT_EQ(json.at("reason"), "caf\xef\xbf\xbd");
+}
+
+Case sample_case() {
+  Case c;
+  c.set("size", std::string("small"));
+  c.set("context", std::int64_t{128});
+  c.set("lr", 1e-3);
+  c.set("deterministic", true);
+  return c;
+}
+
+TEST(CaseId, NamesFactorsAndIsStable) {
+  // A literal: ids in files of older releases must not change.
+  EXPECT_EQ(sample_case().id({"size", "context"}), "small-128-" + sample_case().id({}));
+  EXPECT_EQ(sample_case().id({}).size(), 8U);
+  EXPECT_EQ(sample_case().id({"size"}), "small-a5f26b5f");
+}
+
+TEST(CaseId, HasOnlyCharactersOfPlainFileNames) {
+  Case c;
+  c.set("path", std::string("a/b c\xc3\xa9:*.h5"));
+  c.set("lr", 1e-8);
+  const std::string id = c.id({"path", "lr"});
+  EXPECT_EQ(id.substr(0, id.rfind('-')), "a_b_c____.h5-1e_08");
+  c.set("path", std::string(1000, 'x'));
+  EXPECT_LT(c.id({"path"}).size(), 200U);
+}
+
+TEST(CaseId, DiffersWithEveryFactor) {
+  std::set<std::string> ids{sample_case().id({"size"})};
+  Case c = sample_case();
+  c.set("lr", 2e-3);
+  ids.insert(c.id({"size"}));
+  c = sample_case();
+  c.set("context", 128.0);  // another type is another factor
+  ids.insert(c.id({"size"}));
+  c = sample_case();
+  c.set("eps", 1e-8);
+  ids.insert(c.id({"size"}));
+  Case shifted;  // "ab", "c" against "a", "bc"
+  shifted.set("ab", std::string("c"));
+  ids.insert(shifted.id({}));
+  shifted = {};
+  shifted.set("a", std::string("bc"));
+  ids.insert(shifted.id({}));
+  EXPECT_EQ(ids.size(), 6U);
+}
+
+TEST(CaseId, IsNotTheNameOfAHiddenFile) {
+  Case c = sample_case();
+  c.set("size", std::string("../small"));
+  EXPECT_TRUE(c.id({"size"}).starts_with("_._small-")) << c.id({"size"});
+}
+
+TEST(CaseId, EndsInItsHash) {
+  EXPECT_TRUE(ends_in_case_hash(sample_case().id({"size", "context"})));
+  EXPECT_TRUE(ends_in_case_hash(sample_case().id({})));
+  for (const char* name : {"", "a", "0123abc", "0123ABCD", "notes", "0123abcd.h5"}) {
+    EXPECT_FALSE(ends_in_case_hash(name)) << name;
+  }
+}
+
+TEST(CaseId, IsAcceptedByIsCaseId) {
+  EXPECT_TRUE(is_case_id(sample_case().id({"size", "context"})));
+  for (const char* name :
+       {"", ".", "..", "../0123abcd", "a/0123abcd", "-0123abcd", "a\n0123abcd", "a 0123abcd"}) {
+    EXPECT_FALSE(is_case_id(name)) << name;
+  }
+  EXPECT_FALSE(is_case_id(std::string(300, 'a')));
+}
+
+TEST(Descriptions, AreUniqueAndNotEmpty) {
+  std::set<std::pair<std::string_view, std::string_view>> seen;
+  for (const Description& d : descriptions()) {
+    EXPECT_TRUE(seen.emplace(d.group, d.name).second) << d.group << ' ' << d.name;
+    EXPECT_FALSE(d.text.empty()) << d.group << ' ' << d.name;
+    EXPECT_EQ(d.unit.empty(), d.name.empty()) << d.group << ' ' << d.name;
+    EXPECT_LE(std::count(d.name.begin(), d.name.end(), '*'), 1) << d.name;
+  }
+}
+
+TEST(Descriptions, AreFoundByNameThenByPattern) {
+  EXPECT_EQ(find_description("summary", "step_median_s")->name, "*_median_s");
+  EXPECT_EQ(find_description("summary", "model_tflops_per_s")->name, "model_tflops_per_s");
+  EXPECT_EQ(find_description("summary", "forward_tflops_per_s")->name, "*_tflops_per_s");
+  EXPECT_EQ(find_description("summary", "_median_s"), nullptr);  // without a phase
+  EXPECT_EQ(find_description("summary", "unheard_of"), nullptr);
+  EXPECT_EQ(find_description("ranks", "step_median_s"), nullptr);
+  EXPECT_NE(find_description("memory/blocks", ""), nullptr);
+}
+
+TEST(Descriptions, APatternsTextNamesWhatItStandsFor) {
+  const Description* d = find_description("summary", "step_min_s");
+  EXPECT_EQ(text_of(*d, "step_min_s"), "step: shortest repetition");
+  EXPECT_EQ(unit_of("summary", "step_min_s"), "s");
+  EXPECT_EQ(unit_of("summary", "mfu_measured"), "");
+  EXPECT_EQ(unit_of("summary", "case"), "");
+}
+
+TEST(Descriptions, AFactorsNoteComesFirst) {
+  std::vector<Column> columns = {{"bytes", "", std::vector<double>{1}},
+                                 {"peak_bytes", "", std::vector<double>{1}},
+                                 {"mfu_measured", "%", std::vector<double>{1}, "mine"},
+                                 {"unheard_of", "", std::vector<double>{1}}};
+  describe("summary", {{"bytes", "bytes", "of the buffer"}}, columns);
+  EXPECT_EQ(columns[0].unit, "bytes");
+  EXPECT_EQ(columns[0].description, "of the buffer");
+  EXPECT_EQ(columns[1].unit, "bytes");
+  EXPECT_FALSE(columns[1].description.empty());
+  EXPECT_EQ(columns[2].unit, "%");
+  EXPECT_EQ(columns[2].description, "mine");
+  EXPECT_EQ(columns[3].unit + columns[3].description, "");
+}
+
+TEST(Descriptions, EveryFactorHasOne) {
+  std::size_t factors = 0;
+  for (const Registration& r : registry()) {
+    for (const FactorNote& f : r.make()->factor_notes()) {
+      EXPECT_FALSE(f.description.empty()) << r.name << ' ' << f.name;
+      EXPECT_FALSE(f.description.starts_with(";")) << r.name << ' ' << f.name;
+      ++factors;
+    }
+  }
+  EXPECT_GT(factors, 80U);
 }
 
 }  // namespace

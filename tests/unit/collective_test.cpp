@@ -43,23 +43,6 @@ TEST(CollectivePattern, EveryPartialResultIsExactInTheNarrowestDtypes) {
   }
 }
 
-TEST(CollectivePattern, ReducesWhatIsSent) {
-  for (const int ranks : {1, 3, 70}) {
-    const Pattern sum(ranks, true, ReduceOp::sum, 1);
-    const Pattern max(ranks, true, ReduceOp::max, 1);
-    for (const std::int64_t i : {0, 1, 250, 251, 99999}) {
-      double total = 0;
-      double highest = -1e9;
-      for (int r = 0; r < ranks; ++r) {
-        total += sum.sent(r, i);
-        highest = std::max(highest, max.sent(r, i));
-      }
-      EXPECT_EQ(sum.reduced(i), total);
-      EXPECT_EQ(max.reduced(i), highest);
-    }
-  }
-}
-
 TEST(CollectivePattern, RanksSlicesAndChecksDiffer) {
   const Pattern moved(6, false, ReduceOp::sum, 1);
   const Pattern again(6, false, ReduceOp::sum, 2);
@@ -236,15 +219,6 @@ class CountedCommunicator final : public OneRankCommunicator {
   CallClock& clock_;
 };
 
-class WrongCommunicator final : public OneRankCommunicator {
- public:
-  using OneRankCommunicator::OneRankCommunicator;
-  void all_reduce(Tensor recv, Tensor send, ReduceOp op) override {
-    OneRankCommunicator::all_reduce(recv, send, op);
-    recv.as<float>()[3] += 5;
-  }
-};
-
 CollectivesOptions with(const std::vector<std::pair<const char*, const char*>>& values) {
   CollectivesOptions options;
   for (const auto& [option, value] : values) options.factors.replace(option, value);
@@ -323,40 +297,6 @@ TEST(CollectivesExperiment, TimesThatDoNotGrowWithTheBytesAreReported) {
               "warning: the times of all_reduce (mpi, float32, --ranks 2) do not grow with the "
               "bytes; measure more or larger sizes\n");
   });
-}
-
-TEST(CollectivesExperiment, RanksBeyondThoseOfACaseMeasureNothing) {
-  const CollectivesOptions options = with({{"--backend", "mpi"},
-                                           {"--bytes", "4000"},
-                                           {"--ranks", "1"},
-                                           {"--warmup", "0"},
-                                           {"--steps", "2"}});
-  std::array<int, 3> communicators{};
-  ThreadWorld::run(3, [&](World& world) {
-    const auto make = [&](World& members, Device& device) {
-      EXPECT_EQ(members.size(), 1);
-      ++communicators.at(static_cast<std::size_t>(world.rank()));
-      return std::make_unique<OneRankCommunicator>(device);
-    };
-    const auto experiment =
-        collectives_experiment(options, world, one_backend(BackendKind::mpi, 3, make));
-    Progress progress;
-    EXPECT_EQ(experiment->run(0, progress).status, Status::ok);
-  });
-  EXPECT_EQ(communicators, (std::array<int, 3>{1, 0, 0}));
-}
-
-TEST(CollectivesExperiment, AWrongResultIsAMismatch) {
-  const CollectivesOptions options =
-      with({{"--backend", "mpi"}, {"--bytes", "4000"}, {"--warmup", "0"}, {"--steps", "2"}});
-  const std::vector<CaseRecord> records = records_of(
-      options, BackendKind::mpi,
-      [](World&, Device& device) { return std::make_unique<WrongCommunicator>(device); });
-  ASSERT_EQ(records.size(), 1U);
-  const CaseRecord& record = records.front();
-  EXPECT_EQ(record.status, Status::mismatch);
-  EXPECT_EQ(record.reason, "wrong elements: 1, the largest error is 5");
-  EXPECT_EQ(record.samples.back().measured.front().size(), 2U);  // the times are kept
 }
 
 }  // namespace

@@ -22,16 +22,6 @@ constexpr auto activation = MemoryKind::activation;
 
 std::size_t address(const Array& x) { return reinterpret_cast<std::size_t>(x.tensor().data); }
 
-TEST(CpuDevice, describes_itself) {
-  CpuDevice device(megabyte, 2);
-  const DeviceInfo info = device.info();
-  EXPECT_EQ(info.kind, DeviceKind::cpu);
-  EXPECT_FALSE(info.name.empty());
-  EXPECT_EQ(info.memory_bytes, megabyte);
-  EXPECT_EQ(info.threads, 2);
-  EXPECT_FALSE(device.datasheet_peak(precision_named("fp32")).has_value());
-}
-
 TEST(CpuDevice, aligns_blocks_and_counts_them_by_kind_and_scope) {
   CpuDevice device(megabyte, 1);
   {
@@ -130,19 +120,6 @@ TEST(CpuDevice, a_frozen_device_serves_only_reserved_memory) {
   EXPECT_NO_THROW((void)device.allocate({1024}, Dtype::f32, activation));
 }
 
-TEST(CpuDevice, copies_to_and_from_the_host) {
-  CpuDevice device(megabyte, 1);
-  const Array x = device.allocate({3}, Dtype::i32, activation);
-  const std::vector<std::int32_t> sent = {1, -2, 3};
-  std::vector<std::int32_t> received(3);
-  device.to_device(x, sent.data());
-  device.to_host(received.data(), x);
-  EXPECT_EQ(received, sent);
-  device.zero(x);
-  device.to_host(received.data(), x);
-  EXPECT_EQ(received, std::vector<std::int32_t>(3));
-}
-
 TEST(CpuStreams, the_inline_stream_runs_work_at_once_on_the_caller) {
   CpuDevice device(megabyte, 1);
   std::thread::id ran_on;
@@ -200,23 +177,6 @@ TEST(CpuStreams, events_order_both_streams_both_ways_many_times) {
   EXPECT_EQ(value, 0);
 }
 
-TEST(CpuStreams, the_worker_waits_for_an_event_that_is_not_reached_yet) {
-  CpuDevice device(megabyte, 1);
-  CpuDevice other(megabyte, 1);
-  std::atomic<bool> go = false;
-  other.communication_stream().enqueue([&] {
-    while (!go) std::this_thread::yield();
-  });
-  std::atomic<bool> ran = false;
-  device.communication_stream().wait(other.communication_stream().record());
-  device.communication_stream().enqueue([&] { ran = true; });
-  std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  EXPECT_FALSE(ran);
-  go = true;
-  device.synchronize();
-  EXPECT_TRUE(ran);
-}
-
 TEST(CpuStreams, events_tell_the_time_between_them) {
   CpuDevice device(megabyte, 1);
   Stream& worker = device.communication_stream();
@@ -259,16 +219,6 @@ TEST(CpuStreams, the_destructor_finishes_queued_work) {
     device.communication_stream().enqueue([] { throw std::runtime_error("nobody asks"); });
   }
   EXPECT_EQ(ran, 10);
-}
-
-TEST(CpuDevice, a_graph_runs_its_work_at_every_launch) {
-  CpuDevice device(megabyte, 1);
-  int runs = 0;
-  const std::unique_ptr<Graph> graph = device.capture(device.compute_stream(), [&] { ++runs; });
-  EXPECT_EQ(runs, 0);
-  graph->launch();
-  graph->launch();
-  EXPECT_EQ(runs, 2);
 }
 
 TEST(CpuDevice, measures_its_ceilings_without_using_its_own_memory) {

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <limits>
 
-#include "core/error.h"
 #include "core/precision.h"
 
 namespace paceline {
@@ -75,14 +74,6 @@ TEST(F16, SpecialValues) {
   EXPECT_TRUE(std::isnan(static_cast<float>(f16(NAN))));
 }
 
-TEST(Dtype, AnInvalidDtypeHasNeitherNameNorSize) {
-  const auto none = static_cast<Dtype>(17);
-  EXPECT_THROW((void)size_of(none), InternalError);
-  EXPECT_THROW((void)unit_roundoff(none), InternalError);
-  EXPECT_THROW((void)name_of(none), InternalError);
-  EXPECT_THROW((void)dispatch_floating(none, []<class T>() {}), InternalError);
-}
-
 // 1 + u is halfway between 1 and the next number.
 TEST(Dtype, UnitRoundoffIsHalfTheStepAtOne) {
   for (const Dtype d : {Dtype::f32, Dtype::bf16, Dtype::f16}) {
@@ -105,14 +96,6 @@ TEST(Precision, OnlyTf32RoundsOperandsOfFloat32Products) {
   }
   EXPECT_EQ(precision_named("tf32").gemm, GemmMath::tf32);
   EXPECT_EQ(precision_named("tf32").compute, Dtype::f32);
-}
-
-TEST(Dtype, DispatchCallsWithTheType) {
-  const auto size = []<class T>() { return sizeof(T); };
-  for (const Dtype d : {Dtype::f64, Dtype::f32, Dtype::bf16, Dtype::f16}) {
-    EXPECT_EQ(dispatch_floating(d, size), size_of(d)) << name_of(d);
-  }
-  EXPECT_THROW((void)dispatch_floating(Dtype::i32, size), InternalError);
 }
 
 }  // namespace

@@ -160,30 +160,6 @@ TEST(ModelExperimentTest, RatesCountTheTokensOfAllRanksAndTheFlopsOfTheModel) {
   }
 }
 
-TEST(ModelExperimentTest, AGivenPeakReplacesTheDataSheetS) {
-  TrainingOptions options = small_model();
-  options.peak_tflops = 16;
-  const CaseRecord record =
-      run_model(1, options, [](int) { return std::make_unique<DeviceWithCeilings>(2); })[0].at(0);
-  EXPECT_DOUBLE_EQ(figure(record, "datasheet_tflops_per_s"), 16);
-  EXPECT_EQ(value_in<std::string>(record.summary, "datasheet_source"), "--peak-tflops");
-  EXPECT_DOUBLE_EQ(figure(record, "mfu_datasheet"), figure(record, "model_tflops_per_s") / 16);
-}
-
-TEST(ModelExperimentTest, AStepAboveItsCeilingHasAWarning) {
-  TrainingOptions options = small_model();
-  options.peak_tflops = 1e-9;
-  const auto warnings_below = [&](double ceiling) {
-    const auto records =
-        run_model(1, options, [&](int) { return std::make_unique<DeviceWithCeilings>(ceiling); });
-    return kinds_text(records[0].at(0).warnings);
-  };
-  EXPECT_NE(warnings_below(2).find("above_ceiling"), std::string::npos) << "of the given peak";
-  options.peak_tflops = 0;
-  EXPECT_NE(warnings_below(1e-9).find("above_ceiling"), std::string::npos) << "as measured";
-  EXPECT_EQ(warnings_below(2).find("above_ceiling"), std::string::npos);
-}
-
 // Rank 1 holds an additional allocation of the kind optimizer_state throughout.
 TEST(ModelExperimentTest, MemoryIsPerRankAndTheSummaryHasTheMaximum) {
   constexpr std::int64_t more = 1 << 20;
@@ -223,22 +199,6 @@ TEST(ModelExperimentTest, MemoryIsPerRankAndTheSummaryHasTheMaximum) {
   EXPECT_EQ(figure(record, "memory_before_backward_bytes"), steady("before backward", "active"));
   EXPECT_EQ(figure(record, "optimizer_state_bytes"), steady("after step", "optimizer_state"));
   EXPECT_EQ(figure(record, "peak_bytes"), steady("after step", "peak"));
-}
-
-TEST(ModelExperimentTest, OneRankOutOfMemoryMakesTheCaseOomAndTheNextCaseRuns) {
-  TrainingOptions options = small_model();
-  options.factors.replace("--context", "256,8");
-  const auto records = run_model(2, options, [](int rank) {
-    return std::make_unique<DeviceWithCeilings>(1, rank == 1 ? std::size_t{1} << 20 : plenty);
-  });
-  for (const std::vector<CaseRecord>& of_rank : records) {
-    ASSERT_EQ(of_rank.size(), 2U);
-    EXPECT_EQ(of_rank[0].status, Status::oom);
-    EXPECT_EQ(of_rank[1].status, Status::ok);
-  }
-  const std::string& reason = records[0][0].reason;
-  EXPECT_NE(reason.find(" are needed, 1.05 MB are available; 'forward/"), std::string::npos)
-      << reason;
 }
 
 // The mean of the losses of two ranks with one row each is the loss of one rank with both rows.

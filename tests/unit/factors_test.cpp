@@ -127,13 +127,6 @@ TEST(Factors, TooManyCasesAreRefused) {
   EXPECT_EQ(message, "--height: its 20000 values make more than 100000 cases; give fewer");
 }
 
-TEST(Factors, ErrorsSuggestTheNearestName) {
-  EXPECT_EQ(options_refusal({"--shape", "cub"}),
-            "--shape: 'cub' is unknown; choose line, square, cube (did you mean cube?)");
-  EXPECT_EQ(options_refusal({"--hieght", "1"}),
-            "--hieght: unknown option of 'box'; see paceline box --help (did you mean --height?)");
-}
-
 TEST(Factors, EqualValuesAreOneCase) {
   EXPECT_EQ(Parsed({"--box-width", "2,3,2"}).cases().size(), 2U);
 }
@@ -141,6 +134,10 @@ TEST(Factors, EqualValuesAreOneCase) {
 TEST(Factors, ErrorsNameTheOption) {
   EXPECT_EQ(options_refusal({"--shape", "ball"}),
             "--shape: 'ball' is unknown; choose line, square, cube");
+  EXPECT_EQ(options_refusal({"--shape", "cub"}),
+            "--shape: 'cub' is unknown; choose line, square, cube (did you mean cube?)");
+  EXPECT_EQ(options_refusal({"--hieght", "1"}),
+            "--hieght: unknown option of 'box'; see paceline box --help (did you mean --height?)");
   EXPECT_EQ(options_refusal({"--box-width", "10"}), "--box-width: 10 is out of range; use 1 to 9");
   EXPECT_EQ(options_refusal({"--box-width", "1,,2"}), "--box-width: has an empty value");
   EXPECT_EQ(options_refusal({"--name", "a", "--name", "b"}), "--name: takes one value");

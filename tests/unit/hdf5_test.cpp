@@ -1,7 +1,6 @@
 #include "core/hdf5.h"
 
 #include <gtest/gtest.h>
-#include <hdf5_hl.h>
 
 #include <fstream>
 
@@ -44,27 +43,6 @@ TEST(Hdf5, ManyTexts) {
   EXPECT_EQ(file.write("texts", texts).read<std::string>(), texts);
 }
 
-TEST(Hdf5, ScalesOfACopyAreThoseOfItsOwnFile) {
-  const File from = File::in_memory();
-  const Group group = from.make_group("case");
-  const std::vector<double> values = {1, 2, 3, 4, 5, 6};
-  const Dims dims = {2, 3};
-  const Dataset samples = group.write("samples", std::span<const double>(values), dims);
-  const Dataset scale = group.write("repetition", std::vector<std::int64_t>{0, 1, 2});
-  samples.attach_scale(1, "repetition", scale);
-  const File to = File::in_memory();
-  to.make_group("so that addresses differ").write("x", values);
-  to.copy_from(from, "case");
-  const Dataset copy = to.dataset("case/samples");
-  const Dataset scale_of_copy = to.dataset("case/repetition");
-  copy.remove_scales();
-  scale_of_copy.remove_scales();
-  copy.attach_scale(1, "repetition", scale_of_copy);
-  EXPECT_GT(H5DSis_attached(copy.id(), scale_of_copy.id(), 1), 0);
-  EXPECT_EQ(H5DSis_attached(copy.id(), scale_of_copy.id(), 0), 0);
-  EXPECT_EQ(H5DSget_num_scales(copy.id(), 1), 1);
-}
-
 TEST(Hdf5, ColumnsOfNumbersAndText) {
   const std::vector<double> reals = {1.5, -2.5, 1e300};
   const std::vector<std::int64_t> integers = {1, -2, std::int64_t{1} << 62};
@@ -83,16 +61,6 @@ TEST(Hdf5, ColumnsOfNumbersAndText) {
   EXPECT_EQ(file.dataset("texts").type_class(), H5T_STRING);
   EXPECT_THROW((void)file.dataset("reals").read<std::string>(), Hdf5Error);
   EXPECT_THROW((void)file.dataset("texts").read<double>(), Hdf5Error);
-}
-
-TEST(Hdf5, MatricesAreRowMajor) {
-  const File file = File::in_memory();
-  const std::vector<double> values = {1, 2, 3, 4, 5, 6};
-  const Dataset dataset = file.write("samples", std::span<const double>(values), {2, 3});
-  EXPECT_EQ(dataset.dims(), (Dims{2, 3}));
-  EXPECT_EQ(dataset.read<double>(), values);
-  EXPECT_EQ(dataset.read<float>(), (std::vector<float>{1, 2, 3, 4, 5, 6}));
-  EXPECT_THROW(file.write("short", std::span<const double>(values), {2, 4}), Hdf5Error);
 }
 
 TEST(Hdf5, EmptyColumns) {
@@ -117,23 +85,6 @@ TEST(Hdf5, GroupsKeepTheOrderOfTheirMembers) {
   EXPECT_FALSE(file.has("outer/none/ant"));
   EXPECT_THROW((void)file.group("none"), Hdf5Error);
   EXPECT_THROW((void)file.dataset("outer/none"), Hdf5Error);
-}
-
-TEST(Hdf5, AFileInMemoryIsTheOneOnDisk) {
-  const TempFolder folder;
-  const std::filesystem::path path = folder.path() / "test.h5";
-  const File memory = File::in_memory();
-  memory.set_attribute("name", std::string("value"));
-  memory.make_group("deep/er").write("values", std::vector<double>(100'000, 1.5));
-  memory.write("texts", {"a", "b"});
-  std::ofstream(path, std::ios::binary) << memory.image();
-  EXPECT_TRUE(File::is_hdf5(path));
-  const File file = File::open(path);
-  EXPECT_EQ(file.text_attribute("name"), "value");
-  EXPECT_EQ(file.dataset("deep/er/values").read<double>(), std::vector<double>(100'000, 1.5));
-  EXPECT_EQ(file.dataset("texts").read<std::string>(), (std::vector<std::string>{"a", "b"}));
-  const File other = File::in_memory();
-  EXPECT_TRUE(other.names().empty());
 }
 
 TEST(Hdf5, ErrorsNameTheCauseInPlainWordsAndPrintNothing) {

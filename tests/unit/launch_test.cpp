@@ -6,9 +6,14 @@
 
 #include <array>
 #include <functional>
+#include <string>
+#include <system_error>
 
+#include "core/device.h"
+#include "core/world.h"
+#include "harness/early_end.h"
 #include "tests/unit/environment_variable.h"
-#include "tests/unit/thread_world.h"
+#include "thread_world.h"
 
 namespace paceline {
 namespace {
@@ -37,11 +42,6 @@ std::string message(const std::vector<CommandLine>& lines) {
   return message(static_cast<int>(lines.size()), [&](World& world) {
     require_same_command_line(world, lines[static_cast<std::size_t>(world.rank())]);
   });
-}
-
-TEST(Launch, same_command_lines_agree) {
-  EXPECT_EQ(message({model({})}), "");
-  EXPECT_EQ(message({model({{"--steps", "6"}}), model({{"--steps", "6"}})}), "");
 }
 
 TEST(Launch, names_the_first_option_that_differs_with_its_values_and_ranks) {
@@ -101,6 +101,64 @@ TEST(Launch, all_srun_tasks_must_be_mpi_ranks) {
   EXPECT_THROW(require_all_tasks(1), EnvironmentError);
   const EnvironmentVariable of_mpirun("OMPI_COMM_WORLD_LOCAL_RANK", "0");
   EXPECT_NO_THROW(require_all_tasks(2));
+}
+
+TEST(ErrorReport, WhatTheSystemRefusesIsAnErrorOfTheEnvironment) {
+  const OutOfMemory no_memory(100, MemoryLedger(), 50, "ncclCommInitRank");
+  EXPECT_EQ(error_of(no_memory).code(), ExitCode::environment);
+  EXPECT_NE(std::string(error_of(no_memory).what()).find("'ncclCommInitRank' asked for 100 B"),
+            std::string::npos);
+  const std::system_error no_thread(
+      std::make_error_code(std::errc::resource_unavailable_try_again));
+  EXPECT_EQ(error_of(no_thread).code(), ExitCode::environment);
+}
+
+TEST(ErrorReport, AnyOtherExceptionIsInternal) {
+  EXPECT_EQ(error_of(std::runtime_error("unforeseen")).code(), ExitCode::internal);
+}
+
+TEST(ErrorTest, IsOneLineEvenIfItQuotesLineBreaks) {
+  EXPECT_STREQ(UsageError("'a\nb\x1b[2J\x7f' is not an experiment").what(),
+               "'a\\nb\\x1b[2J\\x7f' is not an experiment");
+  EXPECT_STREQ(UsageError("f\xc3\xbcnf").what(), "f\xc3\xbcnf");
+}
+
+Error error_of(World& world, const std::function<void()>& work) {
+  try {
+    collectively(world, work);
+  } catch (const Error& error) {
+    return error;
+  }
+  return {ExitCode::done, ""};
+}
+
+TEST(CollectivelyTest, AnErrorOfOneRankIsThrownOnAllRanksAndNamesIt) {
+  ThreadWorld::run(3, [](World& world) {
+    const Error error = error_of(world, [&] {
+      if (world.rank() == 2) throw EnvironmentError("no GPU");
+    });
+    EXPECT_EQ(error.code(), ExitCode::environment);
+    EXPECT_STREQ(error.what(), "no GPU (rank 2)");
+  });
+}
+
+TEST(CollectivelyTest, TheWorstErrorWins) {
+  ThreadWorld::run(4, [](World& world) {
+    const Error error = error_of(world, [&] {
+      if (world.rank() == 0) throw UsageError("small");
+      if (world.rank() == 3) throw StoppedError("large");
+    });
+    EXPECT_EQ(error.code(), ExitCode::stopped);
+    EXPECT_STREQ(error.what(), "large (rank 3)");
+  });
+}
+
+TEST(CollectivelyTest, AnErrorOfAllRanksIsThrownAsItIs) {
+  ThreadWorld::run(2, [](World& world) {
+    const Error error = error_of(world, [] { throw UsageError("--size: no"); });
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    EXPECT_STREQ(error.what(), "--size: no");
+  });
 }
 
 }  // namespace

@@ -167,12 +167,6 @@ TEST_F(LockedFolderTest, AHeldLockIsRefusedAfterAWait) {
   EXPECT_TRUE(fs::exists(folder() / ".lock"));  // the lock file of the holder
 }
 
-TEST_F(LockedFolderTest, AKilledRunReleasesTheLock) {
-  Holder holder(folder());
-  holder.end(SIGKILL);
-  EXPECT_NO_THROW(LockedFolder(folder(), 0));
-}
-
 TEST_F(LockedFolderTest, WaitsForARunThatEnds) {
   const Holder holder(folder(), [](LockedFolder&) { usleep(300'000); });
   EXPECT_THROW(LockedFolder(folder(), 0), UsageError);
@@ -222,31 +216,6 @@ TEST_F(LockedFolderTest, AFileSystemWithoutLocksIsWarnedOf) {
                   "): let no second run write to this --output\n");
     EXPECT_FALSE(fs::exists(folder()));
   }
-}
-
-TEST_F(LockedFolderTest, ConcurrentProcessesExcludeEachOther) {
-  // Each of 8 processes takes the lock twice and increments a number in a file, which has no lock
-  // of its own.
-  const fs::path count = root() / "count";
-  std::ofstream(count) << 0;
-  std::vector<pid_t> children;
-  for (int i = 0; i < 8; ++i) {
-    children.push_back(fork());
-    if (children.back() != 0) continue;
-    for (int k = 0; k < 2; ++k) {
-      LockedFolder locked(folder(), enough);
-      int n = 0;
-      std::ifstream(count) >> n;
-      usleep(1000);
-      std::ofstream(count) << n + 1;
-      if (k == 0) locked.remove({});
-    }
-    _exit(0);
-  }
-  for (const pid_t child : children) waitpid(child, nullptr, 0);
-  int n = 0;
-  std::ifstream(count) >> n;
-  EXPECT_EQ(n, 16);
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
+#include "core/scope.h"
+#include "mpi/nccl_memory.h"
 
 namespace paceline {
 namespace {
@@ -21,19 +23,6 @@ class MemoryLedgerTest : public testing::Test {
   const void* at(int address) { return &places_[static_cast<std::size_t>(address)]; }
   std::array<char, 64> places_{};
 };
-
-TEST_F(MemoryLedgerTest, CountsBytesPerKind) {
-  take(0, 100, MemoryKind::parameter);
-  take(1, 50, MemoryKind::activation);
-  take(2, 7, MemoryKind::activation);
-  EXPECT_EQ(ledger.bytes(), 157U);
-  EXPECT_EQ(ledger.bytes(MemoryKind::parameter), 100U);
-  EXPECT_EQ(ledger.bytes(MemoryKind::activation), 57U);
-  EXPECT_EQ(ledger.bytes(MemoryKind::gradient), 0U);
-  give(1);
-  EXPECT_EQ(ledger.bytes(), 107U);
-  EXPECT_EQ(ledger.bytes(MemoryKind::activation), 7U);
-}
 
 TEST_F(MemoryLedgerTest, KeepsPeaks) {
   take(0, 100, MemoryKind::parameter);
@@ -100,14 +89,6 @@ TEST_F(MemoryLedgerTest, PeaksWithinAPhase) {
   EXPECT_EQ(ledger.peak(), 150U);
 }
 
-TEST_F(MemoryLedgerTest, ListsWhatIsInUse) {
-  take(0, 10, MemoryKind::parameter, "here");
-  take(1, 20, MemoryKind::activation, "gone");
-  give(1);
-  ASSERT_EQ(ledger.allocations().size(), 1U);
-  EXPECT_EQ(ledger.allocations()[0].scope, "here");
-}
-
 TEST_F(MemoryLedgerTest, LargestCountFromReset) {
   take(0, 30, MemoryKind::activation, "gone");
   take(1, 20, MemoryKind::activation, "here");
@@ -157,6 +138,93 @@ TEST_F(MemoryLedgerTest, RefusesRepeatedAddressesAndUnknownReleases) {
   take(0, 10, MemoryKind::parameter);
   EXPECT_THROW(take(0, 10, MemoryKind::parameter), InternalError);
   EXPECT_THROW(give(1), InternalError);
+}
+
+TEST(ScopeTest, NamesNestAndEnd) {
+  ScopeStack stack;
+  EXPECT_EQ(stack.path(), "");
+  {
+    const Scope block(stack, "block 3");
+    EXPECT_EQ(stack.path(), "block 3");
+    {
+      const Scope attention(stack, "attention");
+      EXPECT_EQ(stack.path(), "block 3/attention");
+    }
+    const Scope ffn(stack, "ffn");
+    EXPECT_EQ(stack.path(), "block 3/ffn");
+  }
+  EXPECT_EQ(stack.path(), "");
+}
+
+TEST(ScopeTest, AnOperationCountsItsMemoryToTheRegionAroundIt) {
+  ScopeStack stack;
+  const Scope block(stack, "block 3");
+  const Scope matmul(stack, "matmul", {.flops = 8});
+  EXPECT_EQ(stack.path(), "block 3");
+  EXPECT_EQ(stack.paths().back().text, "block 3/matmul");
+}
+
+TEST(ScopeTest, EveryPathHasOneNumberHoweverItIsReached) {
+  ScopeStack stack;
+  const auto visit = [&](std::initializer_list<const char*> names) {
+    for (const char* name : names) {
+      const Scope outer(stack, name);
+      const Scope inner(stack, "ffn");
+    }
+  };
+  visit({"block 0", "block 1", "block 2"});
+  const std::size_t count = stack.paths().size();
+  EXPECT_EQ(count, 7U);  // three blocks with one ffn each, and the root
+  visit({"block 2", "block 1", "block 0", "block 0", "block 2"});
+  EXPECT_EQ(stack.paths().size(), count);
+}
+
+class Listener final : public ScopeListener {
+ public:
+  void entered(ScopeId scope, const OpWork* work) override {
+    heard.push_back((work == nullptr ? "region " : "operation ") + std::to_string(scope));
+  }
+  void left() override { heard.emplace_back("left"); }
+
+  std::vector<std::string> heard;
+};
+
+TEST(ScopeTest, NotifiesAListenerUntilItIsReset) {
+  ScopeStack stack;
+  Listener listener;
+  stack.set_listener(&listener);
+  {
+    const Scope block(stack, "block 0");
+    const Scope add(stack, "add", {.bytes = 4});
+  }
+  stack.set_listener(nullptr);
+  { const Scope block(stack, "block 0"); }
+  EXPECT_EQ(listener.heard, (std::vector<std::string>{"region 1", "operation 2", "left", "left"}));
+}
+
+// The warnings are those of NCCL 2.28.
+TEST(NcclMemory, AnAllocationThatFailsSaysItsBytes) {
+  EXPECT_EQ(failed_allocation_bytes("Failed to CUDA malloc 2097152 bytes"), 2097152U);
+  EXPECT_EQ(failed_allocation_bytes("Failed to CUDA calloc 536870912 bytes"), 536870912U);
+  EXPECT_EQ(failed_allocation_bytes("Failed to CUDA calloc async 2432 bytes"), 2432U);
+  EXPECT_EQ(failed_allocation_bytes("Failed to CUDA host alloc 4096 bytes"), 4096U);
+  EXPECT_EQ(failed_allocation_bytes("Failed to malloc 72 bytes"), 72U);
+}
+
+TEST(NcclMemory, AFailureOfCudaThatDoesNotSayItsBytesLacksAPage) {
+  EXPECT_EQ(failed_allocation_bytes("Cuda failure 'out of memory'"), 0U);
+  EXPECT_EQ(failed_allocation_bytes("Cuda failure 2 'out of memory'"), 0U);
+}
+
+TEST(NcclMemory, OtherWarningsAreNotAboutMemory) {
+  for (const char* warning :
+       {"", "Cuda failure 'an illegal memory access was encountered'", "Cuda failure 'out of",
+        "Cuda failure 1 'invalid argument'", "Failed to malloc", "Failed to CUDA calloc many bytes",
+        "Failed to CUDA calloc 12 byte", "Failed to open libibverbs.so",
+        "socketProgress: Connection closed by remote peer node1<41234>",
+        "rank 1: Cuda failure 'out of memory'"}) {
+    EXPECT_FALSE(failed_allocation_bytes(warning)) << warning;
+  }
 }
 
 }  // namespace

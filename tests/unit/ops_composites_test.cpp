@@ -8,7 +8,6 @@
 #include <map>
 #include <numeric>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace paceline {
@@ -149,48 +148,6 @@ TEST_F(Composites, attention) {
   }
 }
 
-TEST_F(Composites, attention_in_float_and_in_half_types) {
-  const AttentionShape s{2, 33, 3, 8};
-  for (const AttentionKind kind : attention_kinds) {
-    for (const auto* name : {"fp32", "bf16", "fp16"}) {
-      SCOPED_TRACE(testing::Message() << static_cast<int>(kind) << " " << name);
-      const auto low = device.make_ops({.precision = precision_named(name),
-                                        .attention = kind,
-                                        .fp32_attention = Fp32Attention::exact});
-      const Dtype d = low->precision().compute;
-      const Array qkv = random({s.batch, s.context, 3, s.heads, s.head_dim}, d);
-      const Array dy = random({s.batch, s.context, s.heads * s.head_dim}, d);
-      Saved saved;
-      Saved saved_wide;
-      const Array y = low->attention(saved, qkv, s);
-      EXPECT_EQ(y.dtype(), d);
-      expect_close(y, attention_by_definition(values(qkv), s), 2);
-      const Array dqkv = low->attention_backward(saved, dy, s);
-      (void)ops->attention(saved_wide, copy_of(qkv, Dtype::f64), s);
-      const Array want = ops->attention_backward(saved_wide, copy_of(dy, Dtype::f64), s);
-      EXPECT_EQ(dqkv.dtype(), d);
-      expect_close(dqkv, values(want), 4);
-    }
-  }
-}
-
-// Kept for backward besides qkv: P, or flash's result (which the caller holds, too) and logsumexp.
-TEST_F(Composites, flash_attention_keeps_nothing_quadratic) {
-  const AttentionShape s{2, 40, 3, 8};
-  const Array qkv = f64({s.batch, s.context, 3, s.heads, s.head_dim});
-  const std::size_t before = device.ledger().bytes();
-  const auto kept = [&](AttentionKind kind) {
-    ops = device.make_ops({.precision = precision_named("fp64"), .attention = kind});
-    Saved saved;
-    const Array y = ops->attention(saved, qkv, s);
-    return device.ledger().bytes() - before - y.tensor().bytes();
-  };
-  const std::size_t scores = std::size_t{2} * 3 * 40 * 40 * 8;
-  EXPECT_EQ(kept(AttentionKind::naive), scores);
-  EXPECT_EQ(kept(AttentionKind::fused), scores);
-  EXPECT_EQ(kept(AttentionKind::flash), std::size_t{2} * 3 * 40 * 8 + 128);  // rounded to 256
-}
-
 TEST_F(Composites, attention_names_its_scopes_and_frees_what_it_does_not_keep) {
   const AttentionShape s{2, 16, 2, 8};
   const Array qkv = f64({2, 16, 3, 2, 8});
@@ -214,21 +171,6 @@ TEST_F(Composites, attention_names_its_scopes_and_frees_what_it_does_not_keep) {
   EXPECT_EQ(device.scopes().path(), "block 3");
   // P was freed and dqkv allocated; the caller holds qkv.
   EXPECT_EQ(device.ledger().bytes(), before - score_bytes + qkv_bytes);
-}
-
-TEST_F(Composites, in_inference_nothing_is_kept) {
-  const AttentionShape s{1, 4, 2, 4};
-  const Precision& p = ops->precision();
-  const Weights w = weights({24, 8}, p);
-  const Array table = rope_table(4, 4, Dtype::f64);
-  Array x = f64({1, 4, 8});
-  Saved saved(false);
-  const std::size_t before = device.ledger().bytes();
-  Array qkv = ops->qkv_rope(saved, x, w.parameter(), table, s);
-  EXPECT_EQ(device.ledger().bytes(), before + 4 * 24 * 8);
-  const Array y = ops->attention(saved, std::move(qkv), s);
-  EXPECT_EQ(device.ledger().bytes(), before + 4 * 8 * 8);
-  EXPECT_TRUE(saved.take().empty());
 }
 
 TEST_F(Composites, swiglu_linear) {

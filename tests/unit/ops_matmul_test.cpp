@@ -1,4 +1,3 @@
-#include <string>
 #include <tuple>
 #include <vector>
 
@@ -106,42 +105,6 @@ TEST_F(Matmul, the_result_may_have_another_dtype) {
         expect_close(c, want, wide ? 1 : tolerance(Dtype::f32) / tolerance(Dtype::f64), 6);
       }
     }
-  }
-}
-
-TEST_F(Matmul, two_batch_dimensions_of_packed_heads) {
-  constexpr std::int64_t batch = 3;
-  constexpr std::int64_t context = 17;
-  constexpr std::int64_t heads = 5;
-  constexpr std::int64_t head_dim = 6;
-  constexpr std::int64_t width = heads * head_dim;
-  for (const Dtype d : floating_dtypes) {
-    SCOPED_TRACE(name_of(d));
-    const Array qkv = random({batch, context, 3, heads, head_dim}, d);
-    const auto packed = [&](const Tensor& t, int which) {
-      Matrix m;
-      m.tensor = t.slice(which * width, {t.numel() - which * width});
-      m.rows = context;
-      m.cols = head_dim;
-      m.row_stride = 3 * width;
-      m.batch = {batch, heads};
-      m.batch_stride = {context * 3 * width, head_dim};
-      return m;
-    };
-    const auto square = [&](const Tensor& t) {
-      Matrix m;
-      m.tensor = t;
-      m.rows = m.cols = m.row_stride = context;
-      m.batch = {batch, heads};
-      m.batch_stride = {heads * context * context, context * context};
-      return m;
-    };
-    const Array scores = poisoned({batch, heads, context, context}, d);
-    check(square(scores), packed(qkv, 0), packed(qkv, 1).transpose(), 0.5);
-    // Strided output: elements between its rows keep their values.
-    const Array out = random({batch, context, 3, heads, head_dim}, d);
-    check(packed(out, 1), square(scores).transpose(), packed(qkv, 2));
-    check(packed(out, 2), square(scores), packed(qkv, 2), 1, 1);
   }
 }
 

@@ -82,19 +82,6 @@ TEST_F(OptimizerOps, adamw_agrees_with_torch_over_several_steps) {
   }
 }
 
-TEST_F(OptimizerOps, adamw_reads_gradients_that_came_as_bfloat16) {
-  const AdamWConfig config;
-  const StepState state = new_state(false);
-  Arrays a = make(129, Dtype::f32, Dtype::bf16);
-  a.g = random({129}, Dtype::bf16);
-  Reference reference{.p = values(a.p), .m = values(a.m), .v = values(a.v)};
-  reference.update(values(a.g), 0.01, config);
-  whole_step(*ops, state, a.range(), config);
-  expect_close(a.p, reference.p);
-  expect_close(a.m, reference.m);
-  expect_close(a.v, reference.v);
-}
-
 TEST_F(OptimizerOps, adamw_divides_the_loss_scale_out_of_the_gradients) {
   const AdamWConfig config;
   const auto mixed = make_ops("fp16");

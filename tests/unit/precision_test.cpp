@@ -9,12 +9,10 @@
 #include <cmath>
 #include <limits>
 #include <map>
-#include <numeric>
 #include <vector>
 
 #include "core/random.h"
 #include "cpu/cpu_device.h"
-#include "harness/launch.h"
 
 namespace paceline {
 namespace {
@@ -79,14 +77,6 @@ TEST_F(Components, TheTransformerUnderBf16) {
                     {"AdamW_s_v", "float32"}}));
 }
 
-TEST_F(Components, Fp32IsFloat32Throughout) {
-  for (const StudiedModel model : {StudiedModel::toy, StudiedModel::transformer}) {
-    for (const auto& [component, dtype] : dtypes(model, precision_named("fp32"))) {
-      EXPECT_EQ(dtype, "float32") << component;
-    }
-  }
-}
-
 // A precision whose dtypes do not match its name is a mismatch.
 TEST_F(Components, ADifferenceFromAutocastIsAMismatch) {
   for (const StudiedModel model : {StudiedModel::toy, StudiedModel::transformer}) {
@@ -105,29 +95,6 @@ TEST_F(Components, ADifferenceFromAutocastIsAMismatch) {
   EXPECT_EQ(record.reason, "logits is float32 here, float16 under autocast");
 }
 
-// The status of a single case with the factors of `c`.
-Status status_of(const PrecisionCase& c) {
-  Factors<PrecisionCase> factors = precision_case_factors();
-  for (Factor<PrecisionCase>& f : factors) f.defaults = {};
-  const FactorOptions<PrecisionCase> options(std::move(factors), c);
-  LoneWorld world;
-  CpuDevice device(std::size_t{1} << 28U, 1);
-  const auto experiment = precision_experiment(options, world, device, 0);
-  EXPECT_EQ(experiment->cases().size(), 1U);
-  Progress progress;
-  return experiment->run(0, progress).status;
-}
-
-TEST(PrecisionExperiment, AMismatchIsTheCasesStatus) {
-  PrecisionCase c;
-  c.study = Study::dtypes;
-  c.model = StudiedModel::transformer;
-  c.precision = precision_named("fp16");
-  EXPECT_EQ(status_of(c), Status::ok);
-  c.precision.logits = Dtype::f32;
-  EXPECT_EQ(status_of(c), Status::mismatch);
-}
-
 constexpr std::array<Summation, 4> orders = {Summation::sequential, Summation::pairwise,
                                              Summation::blocked, Summation::compensated};
 constexpr std::array<Dtype, 3> dtypes = {Dtype::f32, Dtype::bf16, Dtype::f16};
@@ -135,18 +102,6 @@ constexpr std::array<Dtype, 3> dtypes = {Dtype::f32, Dtype::bf16, Dtype::f16};
 // The sum of n equal addends.
 float total(float addend, std::size_t n, Dtype addends, Dtype sum, Summation how) {
   return sum_of(how, std::vector<float>(n, nearest(addends, addend)), sum);
-}
-
-// The course's exercise: 0.01 a thousand times.
-TEST(Summation, TheExerciseGivesWhatPyTorchGives) {
-  const auto sequential = [&](Dtype addend, Dtype sum) {
-    return total(0.01F, 1000, addend, sum, Summation::sequential);
-  };
-  constexpr double half_digit = 5e-5;
-  EXPECT_NEAR(sequential(Dtype::f32, Dtype::f32), 10.0001, half_digit);
-  EXPECT_NEAR(sequential(Dtype::f16, Dtype::f16), 9.9531, half_digit);
-  EXPECT_NEAR(sequential(Dtype::f16, Dtype::f32), 10.0021, half_digit);
-  EXPECT_EQ(sequential(Dtype::bf16, Dtype::bf16), 4.0);
 }
 
 TEST(Summation, OrdersAddUpInTheirOrder) {
@@ -198,14 +153,6 @@ TEST(Summation, ASumBeyondTheLargestNumberIsInfinite) {
   constexpr auto infinite = std::numeric_limits<float>::infinity();
   EXPECT_EQ(total(60000, 2, Dtype::f16, Dtype::f16, Summation::sequential), infinite);
   EXPECT_EQ(total(60000, 2, Dtype::f16, Dtype::f32, Summation::sequential), 120000);
-}
-
-TEST(Summation, NearestRoundsTiesToEven) {
-  EXPECT_EQ(nearest(Dtype::bf16, 257), 256);
-  EXPECT_EQ(nearest(Dtype::bf16, 259), 260);
-  EXPECT_EQ(nearest(Dtype::f16, 65519), 65504);
-  EXPECT_EQ(nearest(Dtype::f16, 2049), 2048);
-  EXPECT_EQ(nearest(Dtype::f32, 0.01F), 0.01F);
 }
 
 }  // namespace

@@ -5,7 +5,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/clock.h"
+#include "core/kernel_name.h"
+#include "harness/gather.h"
 #include "records.h"
+#include "thread_world.h"
 
 namespace paceline {
 namespace {
@@ -96,6 +100,47 @@ TEST(ProfileTablesTest, EventsAndLostRecordsAreWarnings) {
   EXPECT_EQ(kinds_text(record.warnings), "lost_records,timed_by_events");
   EXPECT_EQ(warnings_text(record.warnings),
             "3 records of rank 0 are lost; rank 1 is timed by events: another tool has it");
+}
+
+TEST(KernelNameTest, LeavesOutNamespacesParametersAndInnerArguments) {
+  EXPECT_EQ(short_kernel_name("void paceline::(anonymous namespace)::rms_norm_kernel<float, 4>"
+                              "(float*, int)"),
+            "rms_norm_kernel<float, 4>");
+  EXPECT_EQ(short_kernel_name("void cutlass::Kernel<Gemm<Tile<128, 64>, float>, 3>(Params)"),
+            "Kernel<Gemm, 3>");
+  EXPECT_EQ(short_kernel_name("void sm90_forward_kernel<ForwardTile<64, 128> >(Params)"),
+            "sm90_forward_kernel<ForwardTile>");
+  EXPECT_EQ(short_kernel_name("ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgs)"),
+            "ncclDevKernel_AllReduce_Sum_f32_RING_LL");
+}
+
+TEST(KernelNameTest, NamesThatAreMangled) {
+  EXPECT_EQ(demangled("_ZN8paceline4warmEi"), "paceline::warm(int)");
+  EXPECT_EQ(demangled("nvjet_sm90_hss_128x256_64x4"), "nvjet_sm90_hss_128x256_64x4");
+}
+
+TEST(KernelNameTest, TruncatesLongNames) {
+  const std::string name = short_kernel_name(std::string(100, 'k'));
+  EXPECT_EQ(name, std::string(77, 'k') + "...");
+}
+
+// The offset of this rank's clock, ahead of the host's.
+thread_local double ahead = 0;
+double skewed() { return host_seconds() + ahead; }
+
+TEST(ClockOffsetsTest, AnOffsetIsHowFarARankIsAhead) {
+  ThreadWorld::run(3, [](World& world) {
+    ahead = 100.0 * world.rank() + 7;
+    const std::vector<ClockOffset> offsets = clock_offsets(world, skewed);
+    if (world.rank() != 0) return;
+    ASSERT_EQ(offsets.size(), 3U);
+    EXPECT_EQ(offsets[0].seconds, 0);
+    EXPECT_EQ(offsets[0].error, 0);
+    for (std::size_t r = 1; r < offsets.size(); ++r) {
+      EXPECT_NEAR(offsets[r].seconds, 100.0 * static_cast<double>(r), offsets[r].error);
+      EXPECT_LT(offsets[r].error, 10);
+    }
+  });
 }
 
 }  // namespace

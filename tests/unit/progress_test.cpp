@@ -81,14 +81,6 @@ TEST(Progress, ALineEveryTenSecondsWithinALongCase) {
             "[1/1] model: step 3.00 s (took 38 s)\n");
 }
 
-TEST(Progress, IsSilentWithoutAStream) {
-  Progress progress;
-  progress.begin_case(0, "small");
-  progress.update("step 1/2", 0.5);
-  progress.end_case("8.12 s");
-  progress.clear();
-}
-
 TEST(Progress, RewritesOneLineOnATerminalAndLeavesFinishedCases) {
   const TestTerminal terminal;
   test_time = 0;
@@ -161,15 +153,9 @@ std::string left_after(const std::vector<double>& work) {
 TEST(TimeLeft, OfCasesToComeFollowsTheirWork) {
   EXPECT_EQ(left_after({1, 10, 10}), "(took 2 s; 40 s left)\n");
   EXPECT_EQ(left_after({10, 1, 1}), "(took 2 s; 0 s left)\n");
-}
-
-TEST(TimeLeft, OfACaseThatOthersServeIsNothing) {
-  EXPECT_EQ(left_after({5, 0, 5, 0}), "(took 2 s; 2 s left)\n");
-}
-
-TEST(TimeLeft, CasesOfUnknownWorkCountAlike) {
+  EXPECT_EQ(left_after({5, 0, 5, 0}), "(took 2 s; 2 s left)\n");  // 0: others serve the case
   for (const double unknown : {-1.0, std::nan(""), std::numeric_limits<double>::infinity()}) {
-    EXPECT_EQ(left_after({5, unknown}), "(took 2 s; 2 s left)\n");
+    EXPECT_EQ(left_after({5, unknown}), "(took 2 s; 2 s left)\n");  // counts as the others
   }
 }
 

@@ -6,7 +6,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <mutex>
 #include <thread>
 
 #include "core/error.h"
@@ -53,20 +52,6 @@ TEST(Sampler, WarmsUpAndThenMeasures) {
             (std::vector<std::vector<double>>{{2.5, 3.5, 4.5}, {2.75, 3.75, 4.75}}));
   EXPECT_EQ(s.stop_reason, "steps");
   EXPECT_EQ(outcomes[0].repetitions, 5);
-}
-
-TEST(Sampler, ReportsProgress) {
-  std::vector<std::string> reports;
-  ThreadWorld::run(1, [&](World& world) {
-    SamplerHooks hooks;
-    hooks.repetition = [] { return PhaseSeconds{1}; };
-    hooks.progress = [&](bool warmup, int done, int total) {
-      reports.push_back((warmup ? "warm-up " : "step ") + std::to_string(done) + "/" +
-                        std::to_string(total));
-    };
-    (void)take_samples(world, {.warmup = 1, .steps = 2}, {"step"}, hooks);
-  });
-  EXPECT_EQ(reports, (std::vector<std::string>{"warm-up 1/1", "step 1/2", "step 2/2"}));
 }
 
 TEST(Sampler, ExpectsAsManyRepetitionsAsTheMinimumOfTimeNeedsUpToTheMaximum) {
@@ -230,14 +215,6 @@ TEST(Sampler, AStopOnOneRankEndsAllInWarmUpAndMeasuring) {
       EXPECT_EQ(outcome.repetitions, at);
     }
   }
-}
-
-TEST(Sampler, EveryRepetitionTimesEveryPhase) {
-  ThreadWorld::run(1, [](World& world) {
-    SamplerHooks hooks;
-    hooks.repetition = [] { return PhaseSeconds{1}; };
-    EXPECT_THROW((void)take_samples(world, {}, {"forward", "step"}, hooks), InternalError);
-  });
 }
 
 TEST(FractionDone, IsOfAllRepetitionsAndNeverFalls) {

@@ -1,4 +1,4 @@
-// The order of attention's tiles, division by FastDivmod, and the scheduler of the forward pass. On
+// The order of attention's tiles, division by FastDivmod, and the schedulers of both passes. On
 // the host: needs no GPU.
 
 #include "cuda/attention/schedule/tile_order.h"
@@ -6,16 +6,21 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <limits>
 #include <map>
 #include <numeric>
 #include <random>
 #include <set>
 #include <tuple>
+#include <utility>
 #include <vector>
 
+#include "cuda/ampere/swizzle.h"
 #include "cuda/attention/schedule/fast_divmod.h"
 #include "cuda/attention/schedule/snake_scheduler.h"
+#include "cuda/attention/schedule/stream_k_plan.h"
+#include "cuda/attention/schedule/stream_k_scheduler.h"
 
 namespace paceline {
 namespace {
@@ -177,6 +182,252 @@ TEST(SnakeScheduler, BlocksHaveEqualWork) {
   }
   const double mean = std::accumulate(steps.begin(), steps.end(), 0.0) / blocks;
   EXPECT_LT(*std::max_element(steps.begin(), steps.end()), 1.04 * mean);
+}
+
+constexpr int multiprocessors = 132;
+constexpr StreamKCosts costs{.fixup = 0.3, .fixup_per_part = 0.015};
+
+TileOrder tiles(int context, int heads, int batch, bool causal, int section = 1000, int inner = 64,
+                int outer = 128) {
+  TileOrder::Shape shape = backward_shape(context, heads, batch, causal, section);
+  shape.inner = inner;
+  shape.outer = outer;
+  return TileOrder(shape);
+}
+
+// The steps of each unit: its inner tiles, and one for each tile that it begins.
+std::vector<int> steps_of_units(const StreamKScheduler& scheduler) {
+  std::vector<int> steps;
+  for (int unit = 0; unit < scheduler.units(); ++unit) {
+    steps.push_back(0);
+    scheduler.for_each_part(unit, [&](const WorkItem& part) {
+      steps.back() += part.end - part.first + (part.first == 0 ? 1 : 0);
+    });
+  }
+  return steps;
+}
+
+void expect_each_tile_covered_once(const StreamKScheduler& scheduler) {
+  std::map<int, std::vector<std::pair<int, int>>> parts;
+  for (int unit = 0; unit < scheduler.units(); ++unit) {
+    scheduler.for_each_part(unit, [&](const WorkItem& part) {
+      const WorkItem whole = scheduler.order().tile(part.tile);
+      EXPECT_EQ(part.index_in_head, whole.index_in_head);
+      EXPECT_EQ(part.head, whole.head);
+      EXPECT_EQ(part.batch, whole.batch);
+      EXPECT_LT(part.first, part.end);
+      EXPECT_EQ(part.whole, part.first == 0 && part.end == whole.end);
+      if (part.tile < scheduler.data_parallel_tiles()) {
+        EXPECT_EQ(unit, part.tile);
+      }
+      parts[part.tile].emplace_back(part.first, part.end);
+    });
+  }
+  EXPECT_EQ(parts.size(), static_cast<std::size_t>(scheduler.order().tiles()));
+  for (const auto& [tile, of_tile] : parts) {  // in the order of units
+    int next = 0;
+    for (const auto& [first, end] : of_tile) {
+      EXPECT_EQ(first, next);
+      next = end;
+    }
+    EXPECT_EQ(next, scheduler.order().tile(tile).end);
+    const bool is_split = tile >= scheduler.data_parallel_tiles() &&
+                          scheduler.has_parts(tile - scheduler.data_parallel_tiles());
+    EXPECT_EQ(of_tile.size() > 1, is_split);
+  }
+}
+
+TEST(StreamKScheduler, CoversEachTileOnce) {
+  std::mt19937 random(3);
+  const auto draw = [&](unsigned max) { return static_cast<int>(1 + random() % max); };
+  for (int i = 0; i < 200; ++i) {
+    const bool causal = i % 2 == 0;
+    const int context = draw(5000);
+    const int heads = draw(5);
+    const int section = causal ? 1000 : draw(9);
+    const int inner = i % 4 < 2 ? 64 : 128;
+    const TileOrder order = tiles(context, heads, draw(4), causal, section, inner);
+    const int data_parallel =
+        causal ? order.all_heads() * (draw(static_cast<unsigned>(order.tiles_per_head())) - 1)
+               : draw(static_cast<unsigned>(order.tiles() + 1)) - 1;
+    for (const int max_units : {1, draw(20), draw(300)}) {
+      SCOPED_TRACE(testing::Message()
+                   << "context " << context << ", " << order.all_heads() << " heads by " << section
+                   << ", causal " << causal << ", inner " << inner << ": " << data_parallel
+                   << " tiles data-parallel, at most " << max_units << " stream-K units");
+      expect_each_tile_covered_once(StreamKScheduler(order, data_parallel, max_units));
+    }
+  }
+}
+
+TEST(StreamKScheduler, UnitsHaveEqualWork) {
+  for (const bool causal : {false, true}) {
+    const StreamKScheduler scheduler(tiles(8192, 2, 1, causal), causal ? 0 : 20, multiprocessors);
+    const std::vector<int> steps = steps_of_units(scheduler);
+    const auto longest =
+        *std::max_element(steps.begin() + scheduler.data_parallel_tiles(), steps.end());
+    EXPECT_LE(longest,
+              scheduler.steps_per_unit() +
+                  1);  // a unit may end with a tile's start, which then counts for the next unit
+    int all = 0;
+    for (const int of_unit : steps) all += of_unit;
+    const int of_data_parallel =
+        scheduler.data_parallel_tiles() * (scheduler.order().longest() + 1);
+    EXPECT_LE(longest, (all - of_data_parallel) / scheduler.stream_k_units() + 2);
+  }
+}
+
+// More inner tiles than an int can count.
+TEST(StreamKScheduler, VeryManyTiles) {
+  const TileOrder order = tiles(1 << 20, 32, 1, false);
+  const int data_parallel = order.tiles() - 100;
+  const StreamKScheduler scheduler(order, data_parallel, multiprocessors);
+  std::vector<int> steps(100, 0);
+  for (int unit = data_parallel; unit < scheduler.units(); ++unit) {
+    scheduler.for_each_part(unit, [&](const WorkItem& part) {
+      ASSERT_GE(part.tile, data_parallel);
+      steps.at(static_cast<std::size_t>(part.tile - data_parallel)) += part.end - part.first;
+    });
+  }
+  EXPECT_EQ(steps, std::vector<int>(100, order.longest()));
+}
+
+// ---- which tiles are split ---------------------------------------------------------------------
+
+StreamKScheduler planned(const TileOrder& order, int cached = 1 << 20) {
+  return plan_stream_k(order, costs, multiprocessors, cached);
+}
+
+TEST(StreamKPlan, WhatIsDataParallel) {
+  EXPECT_EQ(planned(tiles(16384, 16, 4, true)).stream_k_tiles(), 0);  // many causal tiles
+  EXPECT_EQ(planned(tiles(16384, 16, 4, true)).parts(), 1);
+  EXPECT_GT(planned(tiles(4096, 2, 1, true, 2)).stream_k_tiles(), 0);
+  EXPECT_EQ(planned(tiles(4096, 2, 1, true, 1)).stream_k_tiles(), 0);  // in sections
+  EXPECT_EQ(planned(tiles(1 << 23, 1, 1, true)).stream_k_tiles(), 0);  // too many steps
+  constexpr StreamKCosts expensive{.fixup = 3, .fixup_per_part = 0.02};
+  const TileOrder short_tiles = tiles(256, 1, 1, true);
+  EXPECT_GT(planned(short_tiles).stream_k_tiles(), 0);
+  EXPECT_EQ(plan_stream_k(short_tiles, expensive, multiprocessors, 1 << 20).stream_k_tiles(), 0);
+}
+
+// Of 512 tiles the first two waves are data-parallel; the other 248 see at most 496 inner tiles.
+TEST(StreamKPlan, OfOneCausalHeadWhatFitsIntoTheCacheIsSplit) {
+  const TileOrder order = tiles(65536, 1, 1, true);
+  EXPECT_EQ(planned(order, 1024).data_parallel_tiles(), 0);
+  for (const int cached : {1023, 496}) {
+    const StreamKScheduler scheduler = planned(order, cached);
+    EXPECT_EQ(scheduler.data_parallel_tiles(), 2 * multiprocessors);
+    EXPECT_EQ(scheduler.stream_k_units(), multiprocessors);
+  }
+  EXPECT_EQ(planned(order, 495).stream_k_tiles(), 0);
+  EXPECT_EQ(planned(tiles(33000, 1, 1, true), 512).stream_k_tiles(), 0);  // less than two waves
+  EXPECT_EQ(planned(tiles(33793, 1, 1, true), 512).stream_k_tiles(),
+            0);  // two waves and one short tile
+}
+
+TEST(StreamKPlan, WithoutAMaskTilesThatDoNotFillAWaveAreSplit) {
+  const StreamKScheduler scheduler = planned(tiles(16384, 16, 1, false));  // 2048 tiles, 15.5 waves
+  EXPECT_EQ(scheduler.data_parallel_tiles(), 15 * multiprocessors);
+  EXPECT_EQ(scheduler.stream_k_units(), multiprocessors);
+  EXPECT_EQ(scheduler.parts(), 2);
+  EXPECT_EQ(planned(tiles(4096, 132, 1, false)).stream_k_tiles(), 0);  // 32 waves
+}
+
+TEST(StreamKPlan, OneTileIsSplitOverTheMultiprocessors) {
+  EXPECT_GT(planned(tiles(8192, 1, 1, false, 1, 64, 8192)).parts(), 8);
+}
+
+TEST(StreamKPlan, FewCausalTilesAreSplit) {
+  const StreamKScheduler scheduler = planned(tiles(8192, 1, 1, true));
+  EXPECT_EQ(scheduler.data_parallel_tiles(), 0);
+  EXPECT_LT(stream_k_time(scheduler, costs),
+            data_parallel_time(scheduler.order(), 0, multiprocessors) / 3);
+}
+
+// ---- the swizzled layout of tiles in shared memory ---------------------------------------------
+
+constexpr unsigned tile_rows = 64;
+
+// Shared memory has 32 banks of 4 bytes.
+template <class Layout>
+unsigned bank(unsigned row, unsigned column) {
+  return Layout::offset(row, column) / 4 % 32;
+}
+
+template <unsigned columns, unsigned element_bytes>
+struct SwizzleCase {
+  using Layout = Swizzle<columns * element_bytes, element_bytes>;
+  static constexpr unsigned chunks = columns * element_bytes / 16;
+  static constexpr unsigned per_chunk = 16 / element_bytes;
+
+  static void is_a_permutation() {
+    std::set<unsigned> offsets;
+    for (unsigned r = 0; r < tile_rows; ++r) {
+      for (unsigned c = 0; c < columns; ++c) offsets.insert(Layout::offset(r, c));
+    }
+    EXPECT_EQ(offsets.size(), tile_rows * columns);
+    EXPECT_EQ(*offsets.rbegin(), (tile_rows * columns - 1) * element_bytes);
+  }
+
+  static void starts_lead_to_every_chunk() {
+    for (unsigned r = 0; r < 16; ++r) {
+      for (unsigned c = 0; c < 2; ++c) {
+        for (unsigned further = 0; c + further < chunks; further += 2) {
+          EXPECT_EQ(Layout::start(r, c).further(16, further),
+                    Layout::chunk_offset(r + 16, c + further));
+        }
+      }
+    }
+  }
+
+  // ldmatrix reads one chunk of 16 bytes in each of 8 rows.
+  static void matrices_meet_no_bank_twice() {
+    for (unsigned first = 0; first < tile_rows; first += 8) {
+      for (unsigned chunk = 0; chunk < chunks; ++chunk) {
+        std::set<unsigned> banks;
+        for (unsigned r = 0; r < 8; ++r) banks.insert(bank<Layout>(first + r, chunk * per_chunk));
+        EXPECT_EQ(banks.size(), 8U) << "chunk " << chunk;
+      }
+    }
+  }
+
+  // A warp reads 8 adjacent floats in each of four rows that are `stride` apart.
+  static void columns_meet_no_bank_twice(unsigned stride) {
+    for (unsigned first = 0; first < tile_rows; first += 4 * stride) {
+      for (unsigned column = 0; column < columns; column += 8) {
+        std::set<unsigned> banks;
+        for (unsigned r = 0; r < 4; ++r) {
+          for (unsigned c = 0; c < 8; ++c) {
+            banks.insert(bank<Layout>(first + r * stride, column + c));
+          }
+        }
+        EXPECT_EQ(banks.size(), 32U) << "column " << column << " stride " << stride;
+      }
+    }
+  }
+
+  static void check() {
+    SCOPED_TRACE(testing::Message() << columns << " columns of " << element_bytes << " bytes");
+    is_a_permutation();
+    starts_lead_to_every_chunk();
+    matrices_meet_no_bank_twice();
+    if (element_bytes == 4) {
+      columns_meet_no_bank_twice(1);
+      // Not for rows of 64 and 320 bytes: they start at only two banks, and every other row starts
+      // at the same one.
+      if (chunks % 8 == 0) columns_meet_no_bank_twice(2);
+    }
+  }
+};
+
+template <unsigned... columns>
+void check_rows_of(std::integer_sequence<unsigned, columns...>) {
+  (SwizzleCase<columns, 2>::check(), ...);
+  (SwizzleCase<columns, 4>::check(), ...);
+}
+
+TEST(Swizzle, IsAPermutationWithoutBankConflicts) {
+  check_rows_of(std::integer_sequence<unsigned, 16, 32, 64, 80, 128>{});
 }
 
 }  // namespace

@@ -85,12 +85,6 @@ TEST_F(TokenFileTest, ABadIdIsNamedWithItsPlace) {
   EXPECT_NE(tokens_refusal(path(), few).find("holds 31 as tokens[3, 1]"), std::string::npos);
 }
 
-TEST_F(TokenFileTest, AFlatFileOfHalfATokenIsRefused) {
-  std::ofstream(path(), std::ios::binary) << std::string(41, '\0');
-  EXPECT_NE(tokens_refusal(path(), two_rows).find("41 bytes: it is neither HDF5"),
-            std::string::npos);
-}
-
 TEST_F(TokenFileTest, AnHdf5FileWithTargets) {
   write_hdf5(true);
   const Batch batch = load_batch(path(), two_rows);
