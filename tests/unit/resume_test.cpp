@@ -114,6 +114,7 @@ TEST_F(ResumeTest, RefusesOtherFilesAndOtherSchemas) {
   std::ofstream(path()) << other.image();
   EXPECT_EQ(refusal(), cannot + "it is not a result file");
   other.set_attribute("schema", std::string("paceline"));
+  (void)other.make_group("runs");
   for (const std::int64_t version : {1, 3}) {
     other.set_attribute("schema_version", version);
     std::ofstream(path()) << other.image();
