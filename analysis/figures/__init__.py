@@ -6,6 +6,7 @@ A figure is a module whose draw(results) returns it, or None if the results lack
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 import matplotlib
 from matplotlib.figure import Figure
@@ -124,9 +125,14 @@ def write(paths: Sequence[Path], targets: Targets) -> list[Path]:
 
 
 def save(figure: Figure, paths: Sequence[Path]) -> list[Path]:
-    # Without a date, equal input gives equal files.
-    dates = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
     for path in paths:
-        with matplotlib.rc_context(style.SETTINGS), whole(path) as file:
-            figure.savefig(file, dpi=160, metadata=dates.get(path.suffix.lower()))
+        with whole(path) as file:
+            save_to(figure, file, path.suffix.lower().removeprefix("."))
     return list(paths)
+
+
+def save_to(figure: Figure, target: Path | BinaryIO, form: str = "svg") -> None:
+    # Without a date, equal input gives equal files.
+    dates = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
+    with matplotlib.rc_context(style.SETTINGS):
+        figure.savefig(target, format=form, dpi=160, metadata=dates.get(form))
