@@ -82,7 +82,9 @@ def ms(seconds: float) -> str:
 
 
 def gib(size: float) -> str:
-    return f"{figure(size / 2**30, 3)} GiB"
+    """MiB below a quarter of a GiB."""
+    small = abs(size) < 2**28
+    return f"{figure(size / 2**20, 3)} MiB" if small else f"{figure(size / 2**30, 3)} GiB"
 
 
 def percent(share: float) -> str:

@@ -135,7 +135,7 @@ def draw_layers(
     events = len(curve)
     end = events * WIDTH / (WIDTH - sum(map(band, quiet)))
     sizes = np.pad((curve / GIB).to_numpy().T, ((0, 0), (0, 1)), mode="edge")
-    axes.stackplot([*range(events), end], sizes, step="post",
+    axes.stackplot([*range(events), end], sizes, step="post", rasterized=True,
                    colors=[colors[name] for name in curve], lw=0)  # fmt: skip
     axes.set_xlim(0, end)
     axes.set_ylim(0, most * 1.22)

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from ..formatting import ABSENT, grouped, label, ms, times
 from ..results import Results
 from ..tables.spread import Spread
-from ..tables.table import Column, Table
+from ..tables.table import Table, grid
 from .selection import Case, Pool, beside, is_alike, leading
 
 MOST_BARS = 6
 # Raised by values that paceline does not write, and by the search for what a file lacks.
-ODD = (ArithmeticError, AttributeError, LookupError, StopIteration, TypeError, ValueError)
+ODD = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 # A case and a phase of it: FIRST is its first step from cold.
 Source = tuple[Case, str]
 FIRST = "first"
@@ -55,18 +55,6 @@ class Question:
     problem: str  # the course's name for it; empty: beside the course
     command: str  # that measures it
     answer: Callable[[Pool, Spread], Answer | None]
-
-
-def grid(
-    name: str, title: str, header: Sequence[str], rows: Sequence[Sequence[str]], *caption: str
-) -> Table:
-    """A table of texts; columns without words are right-aligned."""
-    cells = list(map(list, zip(*rows, strict=True))) or [[] for _ in header]
-    columns = [
-        Column(head, own, numeric=not any(cell[:1].isalpha() for cell in own))
-        for head, own in zip(header, cells, strict=True)
-    ]
-    return Table(name, title, list(caption), columns, data=None)
 
 
 def phases(case: Case, names: Sequence[str], spread: Spread) -> list[str]:

@@ -2,8 +2,8 @@
 
 from ..formatting import figure, gib, times
 from ..tables.spread import Spread
-from ..tables.table import GIB
-from .answer import MOST_BARS, Answer, Bar, drawn, grid, paired, phases, ratio_bar, speedups
+from ..tables.table import GIB, grid
+from .answer import MOST_BARS, Answer, Bar, drawn, paired, phases, ratio_bar, speedups
 from .selection import Case, Pool, beside, extent, is_alike, leading
 
 PLAIN, FLASH = "pytorch-attention", "flash-benchmark"
@@ -60,7 +60,7 @@ def flash(pool: Pool, spread: Spread) -> Answer | None:
     if not found:
         return None
     base, lead = found[0][-1]
-    own = [case for case in ranked if case.results is lead.results]
+    own = beside(ranked, lead, "context", "attention", "precision", "fp32_attention")
     rates = {case.number("both_tflops_per_s"): case for case in own}
     best = max((rate for rate in rates if rate > 0), default=0.0)
     return Answer(

@@ -4,15 +4,15 @@ import pandas as pd
 
 from .. import memory_marks
 from ..formatting import ABSENT, change, figure, gib, label, more, times
+from ..tables import marks
 from ..tables.spread import Spread
-from ..tables.table import GIB
-from .answer import MOST_BARS, Answer, Bar, drawn, grid, phases, pivot
+from ..tables.table import GIB, grid
+from .answer import MOST_BARS, Answer, Bar, drawn, phases, pivot
 from .selection import Case, Pool, beside, leading
 
 MIB = 2**20
 MODES = ("inference", "forward", "train-step")
 SHARDS = ("none", "broadcast", "zero1", "zero2", "fsdp")
-STATE = memory_marks.KINDS[:3]
 
 
 def peak(case: Case) -> float:
@@ -168,8 +168,7 @@ def sharding(pool: Pool, spread: Spread) -> Answer | None:
               ["sharded", *(f"peak {mark}" for mark in memory_marks.MARKS), "peak", "step (ms)"],
               [[c.get("shard"), *at_marks(c), c.gib(), *phases(c, ["step"], spread)] for c in own],
               f"The rank with the most. {spread.words}. {whole.setting}."),
-         grid("state", "In use after the first step", ["sharded", *map(label, STATE)],
-              [[c.get("shard"), *after_step(c)] for c in own])],
+         *marks.build(whole.results.only([c.row for c in own]), spread)],
         drawn([c for c in own if len(of_case(c, "memory/timeline"))], "memory")
         + drawn(own, "memory-marks", "steps"),
     )  # fmt: skip
@@ -179,10 +178,3 @@ def at_marks(case: Case) -> list[str]:
     table = memory_marks.of_row(case.results, case.row)
     peaks = {} if table is None else table["peak"].to_dict()
     return [gib(peaks[mark]) if mark in peaks else ABSENT for mark in memory_marks.MARKS]
-
-
-def after_step(case: Case) -> list[str]:
-    table = memory_marks.of_row(case.results, case.row)
-    if table is None or "after step" not in table.index:
-        return [ABSENT] * len(STATE)
-    return [gib(table.loc["after step"].get(kind, 0)) for kind in STATE]

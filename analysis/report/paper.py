@@ -1,11 +1,14 @@
 """Questions that closed forms answer: communication accounting, and how good predictions are."""
 
+import re
+
 import pandas as pd
 
 from ..formatting import change, figure, gib
 from ..plan_rows import EXPERIMENT, GROUP
 from ..tables.spread import Spread
-from .answer import MOST_BARS, Answer, Bar, grid
+from ..tables.table import grid
+from .answer import MOST_BARS, Answer, Bar
 from .selection import Pool
 
 STATE = {"weights": "weights_bytes", "gradients": "gradients_bytes", "optimizer": "optimizer_bytes"}
@@ -89,5 +92,5 @@ def predictions(pool: Pool, spread: Spread) -> Answer | None:
 
 def name_of(case: str) -> str:
     """The exchange of a data-parallel case, by its id; the id of any other."""
-    kinds = [kind for kind in ("naive", "flat", "overlap", "bucketed") if f"-{kind}-" in case[12:]]
-    return kinds[-1] if kinds else case
+    kinds = re.findall(r"-(none|naive|flat|overlap|bucketed)-(\d+)-", case)
+    return " ".join(kinds[-1]).removesuffix(" 0") if kinds else case

@@ -5,7 +5,8 @@ from ..formatting import figure, label, more, percent
 from ..tables import recorded
 from ..tables import scaling as scaling_table
 from ..tables.spread import Spread
-from .answer import MOST_BARS, Answer, Bar, Drawing, as_fast, drawn, grid, phases, time_bar
+from ..tables.table import grid
+from .answer import MOST_BARS, Answer, Bar, Drawing, as_fast, drawn, phases, time_bar
 from .selection import Case, Pool, beside, leading
 
 PHASES = ("forward", "backward", "communication_exposed", "optimizer", "step")
@@ -76,13 +77,13 @@ def exchange(pool: Pool, spread: Spread) -> Answer | None:
     fast = as_fast([c for c in every if c.get("sync") != "none"])
     best, ties = fast[0], list(dict.fromkeys(c.get("sync") for c in fast))
     equal = f", equal within intervals to {' and '.join(ties[1:])}" if len(ties) > 1 else ""
+    less = f", {more(best.seconds('step') / naive.seconds('step'))} than one by one"
     without = f"; no exchange takes {by['none'].ms()}" if "none" in by else ""
     profiled = [c for c in pool.of("ddp") if "trace/ranks" in c.results.case_tables[c.row]]
     return Answer(
         best.get("sync"),
         f"With {named(best)}, a step of {best.get('size')} on {best.get('ranks')} ranks takes "
-        f"{best.ms()}, {more(best.seconds('step') / naive.seconds('step'))} than one by one"
-        f"{equal}.",
+        f"{best.ms()}{less if best.get('sync') != 'naive' else ''}{equal}.",
         [time_bar(WORDS.get(sync, sync), case) for sync, case in by.items()],
         best,
         "is the fastest exchange",
@@ -160,7 +161,8 @@ def scaling(pool: Pool, spread: Spread) -> Answer | None:
         percent(ratio),
         f"{most} ranks keep {percent(ratio)} of one rank's rate with {best.exchange} "
         f"({best.setting}), {percent(alike[-1][0])} with the slowest exchange.",
-        [Bar(one.exchange, value, percent(value)) for value, _, one in alike[:MOST_BARS]],
+        [Bar(one.exchange.replace("bucket MB ", ""), value, percent(value))
+         for value, _, one in alike[:MOST_BARS]],
         lead,
         f"efficiency on {most} ranks",
         tables=scaling_table.build(group.only(rows), spread),

@@ -6,8 +6,8 @@ from .. import peer_comparison
 from ..formatting import case_label, figure, grouped, label, ms, times
 from ..peer_comparison import Beside
 from ..tables.spread import Spread
-from ..tables.table import Table
-from .answer import MOST_BARS, Answer, Bar, Drawing, grid
+from ..tables.table import Table, grid
+from .answer import MOST_BARS, Answer, Bar, Drawing
 from .selection import Case, Pool
 
 KINDS = {

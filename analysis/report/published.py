@@ -11,8 +11,8 @@ from .. import memory_marks
 from ..formatting import ABSENT, figure, label
 from ..plan_rows import EXPERIMENT, GROUP
 from ..tables.spread import Spread
-from ..tables.table import Table
-from .answer import ODD, grid
+from ..tables.table import Table, grid
+from .answer import ODD
 from .memory import largest_block
 from .selection import Case, Pool
 from .training import after, is_cold, of_file
@@ -99,8 +99,11 @@ def theirs(row: Row, name: str) -> str:
 
 
 def first(ranked: Sequence[Case]) -> Case:
-    """Raises StopIteration."""
-    return next(case for case in ranked if case.is_measured)
+    """Raises LookupError."""
+    for case in ranked:
+        if case.is_measured:
+            return case
+    raise LookupError
 
 
 def means(case: Case, row: Row, names: dict[str, str]) -> Ours:
@@ -115,10 +118,6 @@ def means(case: Case, row: Row, names: dict[str, str]) -> Ours:
     }
 
 
-def same(*names: str) -> dict[str, str]:
-    return dict(zip(names, names, strict=True))
-
-
 def size_of(size: str) -> dict[str, str]:
     """ "small", or "d_model 512, d_ff 2048, layers 6, heads 8", as factors."""
     if "," not in size:
@@ -128,8 +127,8 @@ def size_of(size: str) -> dict[str, str]:
 
 def timing(pool: Pool, row: Row, preset: str) -> Ours:
     kind = {"precision": row["precision"] or "fp32", "context": row["context"]}
-    return means(first(pool.of("model", preset, **COURSE | size_of(row["size"]) | kind)), row,
-                 same(*TWO))  # fmt: skip
+    case = first(pool.of("model", preset, **COURSE | size_of(row["size"]) | kind))
+    return means(case, row, {name: name for name in TWO})
 
 
 def from_cold(pool: Pool, row: Row) -> Ours:
@@ -141,7 +140,7 @@ def from_cold(pool: Pool, row: Row) -> Ours:
 def profiled(pool: Pool, row: Row, group: str, names: dict[str, tuple[str, float]]) -> Ours:
     """Columns of the forward pass in a table of a file, by the published column, scaled."""
     ranked = pool.of("model", "profile", **COURSE, size=row["size"], context=row["context"])
-    own = next(table for case in ranked if len(table := of_file(case, group)))
+    own = of_file(first([case for case in ranked if len(of_file(case, group))]), group)
     one = (own[own["phases"] == "forward"] if "phases" in own else own).iloc[0]
     return {name: figure(one[column] * scale) for name, (column, scale) in names.items()}
 
@@ -187,7 +186,7 @@ def attention(pool: Pool, row: Row, preset: str, column: str = "") -> Ours:
     )
     case = first(pool.of("attention", preset, head_dim=row["head_dim"], context=row["context"],
                          heads=1, attention=kinds[row.get(column, "")], **wanted))  # fmt: skip
-    found = means(case, row, same(*(name for name in THREE if name in row)))
+    found = means(case, row, {name: name for name in THREE if name in row})
     if scale := SIZES.get(row.get("memory_unit", "")):
         before, peak = (case.number(f"{name}_bytes") / scale
                         for name in ("memory_before_backward", "peak"))  # fmt: skip

@@ -8,7 +8,8 @@ from ..formatting import ABSENT, figure, label, ms, percent, times
 from ..results import Results
 from ..tables import norm_breaks, recorded, warmup
 from ..tables.spread import Spread
-from .answer import FIRST, Answer, Bar, drawn, grid, paired, phases, pivot, ratio_bar, time_bar
+from ..tables.table import grid
+from .answer import FIRST, Answer, Bar, drawn, paired, phases, pivot, ratio_bar, time_bar
 from .answer import speedups as speedup_table
 from .selection import Case, Pool, beside, extent, leading
 
