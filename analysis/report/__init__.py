@@ -67,13 +67,9 @@ def of(
     """Raises ResultError."""
     pool = pool_of(found, machine)
     answers = [(question, answer_of(question, pool, spread)) for question in QUESTIONS]
-    return Report(
-        pool,
-        list(found),
-        list(refused),
-        [(question, answer) for question, answer in answers if answer],
-        [question for question, answer in answers if not answer],
-    )
+    answered = [(question, answer) for question, answer in answers if answer]
+    unanswered = [question for question, answer in answers if not answer]
+    return Report(pool, list(found), list(refused), answered, unanswered)
 
 
 def answer_of(question: Question, pool: Pool, spread: Spread) -> Answer | None:

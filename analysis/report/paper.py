@@ -4,7 +4,7 @@ import re
 
 import pandas as pd
 
-from ..formatting import change, figure, gib
+from ..formatting import ABSENT, change, figure, gib
 from ..plan_rows import EXPERIMENT, GROUP
 from ..tables.spread import Spread
 from ..tables.table import grid
@@ -12,6 +12,11 @@ from .answer import MOST_BARS, Answer, Bar
 from .selection import Pool
 
 STATE = {"weights": "weights_bytes", "gradients": "gradients_bytes", "optimizer": "optimizer_bytes"}
+
+
+def count(number: float) -> str:
+    """None if there is no such number of tokens."""
+    return f"{number:,.0f}" if number > 0 else ABSENT
 
 
 def gb(size: float) -> str:
@@ -40,10 +45,10 @@ def accounting(pool: Pool, spread: Spread) -> Answer | None:
                      f"{shared['devices_with_activations_gb']:.0f} also the activations of the "
                      "planned batch, half of them sharded."))  # fmt: skip
     if len(bound):
-        told.append(("c", f"Compute bound from {bound['overlapped_tokens']:,.0f} tokens "
-                     f"({bound['overlapped_tokens_per_device']:,.0f} a device) if all "
-                     f"communication overlaps, from {bound['serial_tokens']:,.0f} "
-                     f"({bound['serial_tokens_per_device']:,.0f}) if none does."))  # fmt: skip
+        told.append(("c", f"Compute bound from {count(bound['overlapped_tokens'])} tokens "
+                     f"({count(bound['overlapped_tokens_per_device'])} a device) if all "
+                     f"communication overlaps, from {count(bound['serial_tokens'])} "
+                     f"({count(bound['serial_tokens_per_device'])}) if none does."))  # fmt: skip
     if len(other):
         least = other.loc[other["overlapped"].idxmin()]
         told.append(("d", f"Of the alternatives, {least['what']} has the smallest such batch: "
@@ -58,7 +63,7 @@ def accounting(pool: Pool, spread: Spread) -> Answer | None:
         [(f"communication_accounting ({part})", one) for part, one in told],
         [grid("alternatives", "Alternatives: from which batch on is it compute bound?",
               ["plan", "overlapped (tokens)", "serial (tokens)", "peak"],
-              [[one.what, f"{one.overlapped:,.0f}", f"{one.serial:,.0f}", gb(one.peak_bytes)]
+              [[one.what, count(one.overlapped), count(one.serial), gb(one.peak_bytes)]
                for one in other.itertuples()])] if len(other) else [],
     )  # fmt: skip
 

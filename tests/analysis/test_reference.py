@@ -46,7 +46,7 @@ FILES_WITH = (
     (PEERS, """
      data-parallel-peers-h200 model-compile-peers-h200 model-compile-peers-modes-h200"""),
     ({"accumulation", "norms"}, "precision-course-h200"),
-    (set(), "plan-check-ddp-course-h200 plan-xl-h200"),
+    (set(), "plan-check-ddp-course-h200 plan-xl-h200 plan-xxl"),
 )  # fmt: skip
 EXPECTED = {name: drawn for drawn, names in FILES_WITH for name in names.split()}
 
