@@ -32,9 +32,11 @@ PLAN = [
 ]  # fmt: skip
 CHECK = [
     {"case": "a", "predicted_step_s": None, "measured_step_s": 0.2, "step_error_percent": None,
-     "predicted_peak_bytes": 1e9, "measured_peak_bytes": 1e9, "peak_error_percent": -2.0, "sent_error_percent": None},
+     "predicted_peak_bytes": 1e9, "measured_peak_bytes": 1e9,
+     "peak_error_percent": -2.0, "sent_error_percent": None},
     {"case": "b", "predicted_step_s": 0.11, "measured_step_s": 0.1, "step_error_percent": 10.0,
-     "predicted_peak_bytes": 1e9, "measured_peak_bytes": 1e9, "peak_error_percent": 1.0, "sent_error_percent": None},
+     "predicted_peak_bytes": 1e9, "measured_peak_bytes": 1e9,
+     "peak_error_percent": 1.0, "sent_error_percent": None},
 ]  # fmt: skip
 
 
