@@ -85,9 +85,8 @@ def read(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
             try:
                 yield name, snapshot(read_events(case), read_ranges(case))
             except (AttributeError, LookupError, TypeError, ValueError):
-                warn(
-                    f"{printable(str(path))}: case {name}: its memory timeline cannot be read, left out"
-                )
+                case_of = f"{printable(str(path))}: case {name}"
+                warn(f"{case_of}: its memory timeline cannot be read, left out")
 
 
 def columns(group: h5py.Group, *names: str) -> Iterator[tuple]:
