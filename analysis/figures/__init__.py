@@ -44,6 +44,7 @@ OF_RESULTS = {
     "attention-throughput": attention.draw_throughput,
     "attention-memory": attention.draw_memory,
     "attention-speedup": attention.draw_speedup,
+    "attention-precision": attention.draw_precision,
     "collectives": collectives.draw,
     "speedups": speedups.draw,
     "scaling": scaling.draw,

@@ -76,7 +76,7 @@ def test_out_of_memory_is_a_cross_at_the_case_s_context(sweep):
             naive = axes.get_lines()[0]
             assert cross.get_color() == naive.get_color()
             assert list(naive.get_xdata()[np.isfinite(naive.get_ydata())]) == [1024]
-    assert "ran out of memory" in " ".join(one.get_text() for one in found["attention-time"].texts)
+    assert "×: out of memory" in " ".join(one.get_text() for one in found["attention-time"].texts)
 
 
 @pytest.fixture
