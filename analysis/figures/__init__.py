@@ -61,6 +61,7 @@ OF_PROFILES = {
     "block": block.draw,
     "attention-kernels": attention_kernels.draw,
 }
+MOST = 12  # panels of profiles
 NAMES = frozenset({*OF_RESULTS, *OF_PROFILES})
 
 
@@ -100,10 +101,17 @@ def of(results: Results, names: Collection[str] = NAMES) -> list[tuple[str, Figu
     with matplotlib.rc_context(style.SETTINGS):
         drawn = [(name, draw(results)) for name, draw in OF_RESULTS.items() if name in names]
         of_profiles = {name: draw for name, draw in OF_PROFILES.items() if name in names}
-        profiled = profiles.of(results) if of_profiles else None
+        profiled = profiles.of(results.only(longest(results))) if of_profiles else None
         if profiled:
             drawn += [(name, draw(profiled)) for name, draw in of_profiles.items()]
         return [(name, figure) for name, figure in drawn if figure]
+
+
+def longest(results: Results) -> list[int]:
+    """At most MOST rows of profiled cases, those with the longest steps."""
+    medians = results.medians.fillna(0)
+    rows = [row for row, one in enumerate(results.case_tables) if "trace/ranks" in one]
+    return sorted(sorted(rows, key=lambda row: -medians[row])[:MOST])
 
 
 def write(paths: Sequence[Path], targets: Targets) -> list[Path]:

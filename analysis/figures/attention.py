@@ -21,6 +21,7 @@ PHASES = ("forward", "backward", "both")
 WIDTH, HEIGHT = 2.55, 1.75  # inches
 ROOF = {"color": style.INK, "lw": 0.9, "ls": (0, (1, 1.5)), "zorder": 1}
 MIB = 2**20
+MOST = 12  # panels
 
 # Low, middle and high of the quantity in a row of panels, by case.
 Values = tuple[pd.Series, pd.Series, pd.Series]
@@ -146,7 +147,10 @@ def draw(results: Results, title: str, rows: Sequence[Row], notes: Sequence[str]
         [row.values[1] for row in rows], axis=1
     ).notna().any(axis=1)
     series = of_shown(series_of(frame, names, ALONG), shown)
-    columns = sorted(frame[COLUMNS].unique())
+    every = sorted(frame[COLUMNS].unique())
+    columns = every[-(MOST // len(rows)) :]
+    if len(columns) < len(every):
+        notes = [*notes, f"The largest of {len(every)} head dimensions."]
     grid = Grid(len(rows), len(columns), *((WIDTH, HEIGHT) if len(columns) > 1 else (6.0, 2.4)))
     lost = frame["status"] == "oom"
     if lost.any():

@@ -49,7 +49,6 @@ def needed(pool: Pool, spread: Spread) -> Answer | None:
             grid("alternatives", lead.at, ["precision", "attention", "execution", "peak"],
                  [[*map(c.get, names), c.gib()] for c in other]),
         ],
-        drawings=drawn(along, "memory-marks"),
     )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from ..tables.table import Table, grid
 from .answer import ODD
 from .memory import largest_block
 from .selection import Case, Pool
-from .training import after, is_cold, of_file
+from .training import after, cold, of_file
 
 FOLDER = Path(__file__).parents[1] / "published"
 UNITS = {"ms": 1e-3, "s": 1.0, "": 1e-3}
@@ -132,8 +132,7 @@ def timing(pool: Pool, row: Row, preset: str) -> Ours:
 
 
 def from_cold(pool: Pool, row: Row) -> Ours:
-    ranked = pool.of("model", "warmup", **COURSE, size=row["size"], context=128)
-    case = first([case for case in ranked if is_cold(case)])
+    case = first(cold(pool, **COURSE | {"size": row["size"], "context": 128}))
     return {name: after(case, name, int(row["warmup"])) for name in TWO}
 
 

@@ -11,7 +11,7 @@ from ..tables.spread import Spread
 from ..tables.table import grid
 from .answer import FIRST, Answer, Bar, drawn, paired, phases, pivot, ratio_bar, time_bar
 from .answer import speedups as speedup_table
-from .selection import Case, Pool, beside, extent, leading
+from .selection import Case, Pool, beside, leading
 
 PHASES = ("forward", "backward", "optimizer", "step")
 PARTS = ("forward", "backward", "communication_exposed", "optimizer")
@@ -19,7 +19,7 @@ PROFILED = "profiled/kernels"
 
 
 def timed(pool: Pool, preset: str, **factors: object) -> list[Case]:
-    ranked = pool.of("model", preset, mode="train-step", **factors)
+    ranked = pool.of("model", preset, **{"mode": "train-step"} | factors)
     return [case for case in ranked if case.seconds("step") > 0]
 
 
@@ -131,8 +131,8 @@ def softmax_of(ranked: list[Case], lead: Case) -> Case:
 
 def from_cold(pool: Pool, spread: Spread) -> Answer | None:
     """Of launches that measure every step from the first one of a process on."""
-    ranked = [c for c in timed(pool, "warmup") if is_cold(c) and first_step(c) > 0]
-    lead = leading(ranked, "warmup", lambda case: (*extent(case), case.number("warmup")))
+    ranked = cold(pool)
+    lead = leading(ranked, "warmup")
     if lead is None:
         return None
     alike = beside(ranked, lead, "size")
@@ -155,10 +155,13 @@ def from_cold(pool: Pool, spread: Spread) -> Answer | None:
     )  # fmt: skip
 
 
-def is_cold(case: Case) -> bool:
-    """Whether the recorded warm-up begins with the first step of a process: the case has a launch
-    of its own."""
-    return warmup.is_study(case.results) or len(case.results.frame) == 1
+def cold(pool: Pool, **factors: object) -> list[Case]:
+    """Cases whose recorded warm-up begins with the first step of a process, for they have a launch
+    of their own; of the preset's own file first, there those with the longest warm-up."""
+    found = [c for c in timed(pool, "warmup", **factors) if first_step(c) > 0
+             and (warmup.is_study(c.results) or len(c.results.frame) == 1)]  # fmt: skip
+    samples = {c: c.results.samples[c.row].warmup["step"].shape[1] for c in found}
+    return sorted(found, key=lambda c: (not c.is_of_preset("warmup"), -samples[c]))
 
 
 def after(case: Case, phase: str, count: int) -> str:

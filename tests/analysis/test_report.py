@@ -136,6 +136,8 @@ def test_the_warm_up_is_of_the_preset_s_own_file(made):
     forward = {tuple(row[:2]): row[2] for row in table.rows}
     assert forward["medium", "0"] == "20.59 ± 27.62"
     assert forward["medium", "1"] == "11.86 ± 0.03"
+    assert {count for _, count in forward} == {"0", "1", "2", "5"}
+    assert all(re.fullmatch(r"[\d.]+ ± [\d.]+", cell) for row in table.rows for cell in row[2:])
     assert {case.run.path.name for case, _ in answer(made, "warmup").bars[0].sources} == {
         "model-warmup-h200.h5.xz"
     }

@@ -6,7 +6,7 @@ import h5py
 import numpy as np
 import pytest
 
-from analysis import report
+from analysis import pairs, report
 from analysis.__main__ import main
 from analysis.report.selection import beside, leading, pool_of
 from analysis.results import load
@@ -107,6 +107,13 @@ def test_a_case_that_failed_has_no_time(pool):
     failed = timed(0.1) | {"status": "mismatch"}
     (only,) = pool(("a.h5", [failed], {})).cases
     assert np.isnan(only.seconds("step")) and only.number("step_median_s") == 0.1
+
+
+def test_a_case_that_is_not_ok_has_no_speed_up(make_file):
+    cases = [timed(0.2), timed(0.1, precision="bf16") | {"status": "mismatch"}]
+    (results,) = load([make_file(cases)])
+    (pair,) = pairs.of(results)
+    assert np.isnan(pairs.ratio(results, pair, "step").value)
 
 
 def made(tmp_path, *paths):
