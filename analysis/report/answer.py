@@ -7,7 +7,7 @@ from ..formatting import ABSENT, grouped, label, ms, times
 from ..results import Results
 from ..tables.spread import Spread
 from ..tables.table import Table, grid
-from .selection import Case, Pool, beside, is_alike, leading
+from .selection import Case, Pool, beside, is_alike, leading, setting
 
 MOST_BARS = 6
 # Raised by values that paceline does not write, and by the search for what a file lacks.
@@ -131,8 +131,8 @@ def speedups(
         for a, b in pairs for name in names if a.seconds(name) / b.seconds(name) > 0
     ]  # fmt: skip
     header = [*map(label, factors), "phase", f"{base} (ms)", f"{other} (ms)", "speed-up"]
-    return grid(f"speedup-{other}", f"{other} beside {base}", header, rows,
-                f"{spread.words}; speed-ups are of medians. {pairs[0][0].setting}.")  # fmt: skip
+    note = f"{spread.words}; speed-ups are of medians. {setting([c for p in pairs for c in p])}."
+    return grid(f"speedup-{other}", f"{other} beside {base}", header, rows, note)
 
 
 def pivot(

@@ -4,7 +4,7 @@ from ..formatting import figure, gib, times
 from ..tables.spread import Spread
 from ..tables.table import GIB, grid
 from .answer import MOST_BARS, Answer, Bar, drawn, paired, phases, ratio_bar, speedups
-from .selection import Case, Pool, beside, extent, is_alike, leading
+from .selection import Case, Pool, beside, extent, is_alike, leading, setting
 
 PLAIN, FLASH = "pytorch-attention", "flash-benchmark"
 # What plain attention and FlashAttention may differ in where their memory is compared.
@@ -47,7 +47,7 @@ def plain(pool: Pool, spread: Spread) -> Answer | None:
               ["head dimension", "context", "forward (ms)", "backward (ms)", "before backward"],
               [[c.shown("head_dim"), c.shown("context"), *phases(c, ("forward", "backward"),
                 spread), c.gib("memory_before_backward_bytes") if c.is_measured
-                else c.get("status")] for c in own], f"{spread.words}. {lead.setting}.")],
+                else c.get("status")] for c in own], f"{spread.words}. {setting(own)}.")],
         drawn(own, "attention-time", "attention-memory"),
     )  # fmt: skip
 
@@ -71,7 +71,7 @@ def flash(pool: Pool, spread: Spread) -> Answer | None:
         lead,
         "as fast as plain attention",
         [("flash_benchmarking", f"The highest rate is {figure(best, 3)} TFLOP/s forward and "
-          f"backward ({rates[best].setting}).")] if best else [],
+          f"backward ({setting([rates[best]])}).")] if best else [],
         [speedups(pairs, ("context",), ("forward", "backward", "both"), spread)
          for pairs in found],
         drawn(own, "attention-speedup", "attention-throughput"),

@@ -8,7 +8,7 @@ from ..tables import marks
 from ..tables.spread import Spread
 from ..tables.table import GIB, grid
 from .answer import MOST_BARS, Answer, Bar, drawn, phases, pivot
-from .selection import Case, Pool, beside, leading
+from .selection import Case, Pool, beside, leading, setting
 
 MIB = 2**20
 MODES = ("inference", "forward", "train-step")
@@ -34,6 +34,7 @@ def needed(pool: Pool, spread: Spread) -> Answer | None:
     least = min(other, key=peak)
     kind = ", ".join(least.get(name) for name in names if least.get(name) != lead.get(name))
     along = beside(ranked, lead, "context")[-MOST_BARS:]
+    every = beside(ranked, lead, "size", "context")
     return Answer(
         lead.gib(),
         f"A training step of {lead.at} needs {lead.gib()} ({figure(peak(lead) / 1e9, 3)} GB) in "
@@ -44,8 +45,8 @@ def needed(pool: Pool, spread: Spread) -> Answer | None:
         f"{lead.get('size')}, context {lead.shown('context')}",
         tables=[
             pivot("needed", "Peak memory of a training step (GiB)",
-                  beside(ranked, lead, "size", "context"), ["size"], "context",
-                  lambda c: figure(peak(c) / GIB, 3), f"By the ledger. {lead.setting}."),
+                  every, ["size"], "context", lambda c: figure(peak(c) / GIB, 3),
+                  f"By the ledger. {setting(every)}."),
             grid("alternatives", lead.at, ["precision", "attention", "execution", "peak"],
                  [[*map(c.get, names), c.gib()] for c in other]),
         ],
@@ -79,7 +80,7 @@ def profile(pool: Pool, spread: Spread) -> Answer | None:
         f"is {label(first)}",
         parts_of(lead, own),
         [pivot("peaks", "Peak memory by context, mode and precision", own, ["context", "mode"],
-               "precision", Case.gib, f"{lead.setting}."),
+               "precision", Case.gib, f"{setting(own)}."),
          grid("blocks", "The largest block of the forward pass",
               ["context", "precision", "size (MiB)", "shape", "scope"],
               [[c.shown("context"), c.get("precision"), f"{block['bytes'] / MIB:,.0f}",
@@ -166,7 +167,7 @@ def sharding(pool: Pool, spread: Spread) -> Answer | None:
         [grid("sharding", "What each sharding saves and costs",
               ["sharded", *(f"peak {mark}" for mark in memory_marks.MARKS), "peak", "step (ms)"],
               [[c.get("shard"), *at_marks(c), c.gib(), *phases(c, ["step"], spread)] for c in own],
-              f"The rank with the most. {spread.words}. {whole.setting}."),
+              f"The rank with the most. {spread.words}. {setting(own)}."),
          *marks.build(whole.results.only([c.row for c in own]), spread)],
         drawn([c for c in own if len(of_case(c, "memory/timeline"))], "memory")
         + drawn(own, "memory-marks", "steps"),

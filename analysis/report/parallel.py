@@ -7,7 +7,7 @@ from ..tables import scaling as scaling_table
 from ..tables.spread import Spread
 from ..tables.table import grid
 from .answer import MOST_BARS, Answer, Bar, Drawing, as_fast, drawn, phases, time_bar
-from .selection import Case, Pool, beside, leading
+from .selection import Case, Pool, beside, leading, setting
 
 PHASES = ("forward", "backward", "communication_exposed", "optimizer", "step")
 SYNCS = ("none", "naive", "flat", "overlap", "bucketed")
@@ -93,7 +93,7 @@ def exchange(pool: Pool, spread: Spread) -> Answer | None:
         [grid("exchange", "A step with each exchange of gradients",
               ["exchange", *(f"{label(name)} (ms)" for name in PHASES), "exposed"],
               [[named(c), *phases(c, PHASES, spread), exposed(c)] for c in by.values()],
-              f"Of bucketed the fastest size. {spread.words}. {naive.setting}.")],
+              f"Of bucketed the fastest size. {spread.words}. {setting(every)}.")],
         drawn(every, "steps")
         + drawn([c for c in profiled if c.results is profiled[0].results], "streams"),
     )  # fmt: skip
@@ -131,7 +131,7 @@ def buckets(pool: Pool, spread: Spread) -> Answer | None:
               ["bucket (MB)", "collectives", "exposed (ms)", "step (ms)"],
               [[c.get("bucket_mb"), c.get("communication_calls"),
                 *phases(c, ("communication_exposed", "step"), spread)] for c in own],
-              f"{spread.words}. {lead.setting}."),
+              f"{spread.words}. {setting(own)}."),
          *(one for one in recorded.build(lead.results, spread) if one.name == "predict")],
         drawn(own, "overhead", "steps"),
     )  # fmt: skip

@@ -85,12 +85,6 @@ class Case:
         """ "2.7b at context 1,024"."""
         return f"{self.get('size')} at context {self.shown('context')}"
 
-    @property
-    def setting(self) -> str:
-        """The setting for a sentence: xl, context 128, batch size 2, fp32, naive, eager."""
-        names = [name for name in SETTING if self.get(name) not in ("", USUAL.get(name))]
-        return case_label(names, [self.get(name) for name in names])
-
 
 @dataclass(frozen=True)
 class Pool:
@@ -115,6 +109,14 @@ def has(case: Case, factors: dict[str, object]) -> bool:
         if name in case.values and case.get(name) not in map(text, several):
             return False
     return True
+
+
+def setting(cases: Sequence[Case]) -> str:
+    """What these cases have in common: context 128, batch size 2, fp32, naive, eager."""
+    first = cases[0]
+    names = [name for name in SETTING if first.get(name) not in ("", USUAL.get(name))
+             and len({case.get(name) for case in cases}) == 1]  # fmt: skip
+    return case_label(names, [first.get(name) for name in names])
 
 
 def machine_of(run: Run) -> str:

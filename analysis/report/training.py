@@ -11,7 +11,7 @@ from ..tables.spread import Spread
 from ..tables.table import grid
 from .answer import FIRST, Answer, Bar, drawn, paired, phases, pivot, ratio_bar, time_bar
 from .answer import speedups as speedup_table
-from .selection import Case, Pool, beside, leading
+from .selection import Case, Pool, beside, leading, setting
 
 PHASES = ("forward", "backward", "optimizer", "step")
 PARTS = ("forward", "backward", "communication_exposed", "optimizer")
@@ -42,7 +42,7 @@ def passes(pool: Pool, spread: Spread) -> Answer | None:
         [grid("passes", "Forward, backward and optimizer by size and context",
               ["size", "context", *(f"{name} (ms)" for name in PHASES)],
               [[c.get("size"), c.shown("context"), *phases(c, PHASES, spread)] for c in own],
-              f"{spread.words}. {lead.setting}.")],
+              f"{spread.words}. {setting(own)}.")],
         drawn(own, "steps"),
     )  # fmt: skip
 
@@ -66,7 +66,7 @@ def where(pool: Pool, spread: Spread) -> Answer | None:
         tables=[grid("shares", "Each phase's share of the step", ["context", *map(label, parts)],
                      [[c.shown("context"), *(percent(c.seconds(name) / c.seconds("step"))
                                              for name in parts)] for c in along],
-                     f"Medians of phases over the median step. {lead.setting}.")],
+                     f"Medians of phases over the median step. {setting(along)}.")],
         drawings=drawn(along, "steps"),
     )  # fmt: skip
 
@@ -119,7 +119,7 @@ def kernels(pool: Pool, spread: Spread) -> Answer | None:
         [(f"nsys_profile ({part})", one) for part, one in told],
         [grid("operations", "Kernels by operation, in forward and in a whole step",
               ["operation", "forward (ms)", "of it", "step (ms)", "of it"], rows,
-              f"Of rank 0. {lead.setting}.")],
+              f"Of rank 0. {setting([lead])}.")],
         drawn([lead], "block", "streams"),
     )  # fmt: skip
 
@@ -150,7 +150,7 @@ def from_cold(pool: Pool, spread: Spread) -> Answer | None:
               ["size", "warm-up steps", "forward (ms)", "backward (ms)"],
               [[c.get("size"), str(count), *(after(c, name, count) for name in PHASES[:2])]
                for c in alike for count in warmup.COUNTS],
-              f"Of as many steps as were measured, in one process a size. {lead.setting}.")],
+              f"Of as many steps as were measured, in one process a size. {setting(alike)}.")],
         drawn(alike, "warmup"),
     )  # fmt: skip
 
