@@ -366,7 +366,7 @@ DEMO_PARTS := attention collectives ddp zero precision
 DEMO_attention := --attention naive,flash --context 256,512,1024 --batch-size 1 --warmup 1 --steps 6
 DEMO_collectives := --bytes 1MB,10MB --fit
 DEMO_ddp := --size tiny --sync none,naive,flat,overlap,bucketed --bucket-mb 1 --warmup 1 --steps 6
-DEMO_zero := --size tiny --shard none,broadcast,zero1 --warmup 1 --steps 6
+DEMO_zero := --size tiny --shard none,broadcast,zero1 --warmup 1 --steps 6 --memory-timeline
 demo_file = results/demo-$1.h5
 demo_ranks = $(if $(filter attention precision,$1),1,$(RANKS))
 demo_part = mpirun --oversubscribe -np $(call demo_ranks,$1) $(BUILD)/paceline $1 $(DEMO_$1) --quiet \
@@ -376,9 +376,10 @@ demo: $(BUILD)/paceline $(PACKAGES)
 	mpirun --oversubscribe -np $(RANKS) $(BUILD)/paceline model --size small --context 64 \
 	  --batch-size 2 --mode train-step --warmup 1 --steps 6 --output $(DEMO) --force
 	$(foreach part,$(DEMO_PARTS),$(call demo_part,$(part)) > results/demo-$(part).txt &&) true
+	$(BUILD)/paceline plan --preset xxl --json > results/demo-plan.jsonl
 	$(PYTHON) -m analysis tables $(DEMO) --output results/demo.md
 	$(PYTHON) -m analysis figures $(DEMO) --output results/demo.png
-	$(PYTHON) -m analysis report $(DEMO) $(foreach part,$(DEMO_PARTS),$(call demo_file,$(part))) \
+	$(PYTHON) -m analysis report $(DEMO) $(foreach part,$(DEMO_PARTS),$(call demo_file,$(part))) results/demo-plan.jsonl \
 	  --output results/demo.html
 	@echo "results: $(DEMO); table: results/demo.md; figures: results/demo*.png; report: results/demo.html"
 

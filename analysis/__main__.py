@@ -77,12 +77,6 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         "in the file's own names and units, and writes a file per table",
     )
     tables.add_argument(
-        "--spread",
-        choices=["interval", "std"],
-        default="interval",
-        help="medians with 95%% intervals (the default), or means with standard deviations",
-    )
-    tables.add_argument(
         "--columns",
         metavar="NAME,...",
         type=lambda names: names.split(","),
@@ -102,13 +96,28 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     )
     report = verbs.add_parser(
         "report",
-        help="the course's questions in order, each answered from the files, in HTML or Markdown",
-        description="Writes one report of all files: a summary, then the questions of the course "
-        "in order, each with sentences generated from the data, its tables and figures, and the "
-        "figures of published write-ups next to ours; the files' machines and commands last. "
-        "Questions without data are listed with the command that measures them. Files are results "
-        "of any experiment, or rows of bench/peers/ or of paceline plan --json (.jsonl).",
+        help="a page with a card for each question that the files answer, and its evidence",
+        description="Writes a page of HTML: a card for each question that the files answer, with "
+        "the figure, a small picture and a sentence; below, the figure and the table that answer, "
+        "then the rest, folded. Questions without data are listed with the command that measures "
+        "them. Files are results of any experiment, or rows of bench/peers/ or of paceline plan "
+        "--json (.jsonl).",
     )
+    report.add_argument(
+        "--machine", default="", metavar="NAME",
+        help="whose cases answer, by a part of its name (default: that with most cases)",
+    )  # fmt: skip
+    report.add_argument(
+        "--published", action="store_true",
+        help="instead, the page of write-ups' figures beside these files'",
+    )  # fmt: skip
+    for verb in (tables, report):
+        verb.add_argument(
+            "--spread",
+            choices=["interval", "std"],
+            default="interval",
+            help="medians with 95%% intervals (the default), or means with standard deviations",
+        )
     compare = verbs.add_parser(
         "compare",
         help="whether B is faster or slower than A, case by case; exits 1 on a regression",
@@ -190,7 +199,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         (rates, "the JSON file to write"),
         (tables, "the file to write; without it the tables are printed"),
         (figures, "NAME.svg, .pdf or .png (others are NAME-warmup, ...), or a folder for all"),
-        (report, "NAME.html, one file with all images in it, or NAME.md with a folder of them"),
+        (report, "NAME.html, one file with all images in it"),
         (snapshot, "what the files' names begin with: PATH.<case>.pickle"),
         (
             trace,
@@ -249,6 +258,11 @@ def main(arguments: list[str] | None = None) -> None:
             form = verb.format_for(options.output, options.format)
             spread = verb.Spread(options.spread)
             written = verb.write(options.files, options.output, form, spread, options.columns)
+        elif options.verb == "report":
+            spread = verb.Spread(options.spread)
+            written = verb.write(
+                options.files, options.output, options.machine, spread, options.published
+            )
         elif options.verb == "figures":
             written = verb.write(options.files, verb.targets_for(options.output))
         elif options.verb == "rates":

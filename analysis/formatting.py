@@ -75,3 +75,36 @@ def figure(value: float, digits: int = 4) -> str:
         return ABSENT
     is_plain = value == 0 or SMALLEST_PLAIN <= abs(value) < LARGEST_PLAIN or math.isinf(value)
     return f"{value:,.{decimals(value, digits)}f}" if is_plain else f"{value:.{digits - 1}e}"
+
+
+def ms(seconds: float) -> str:
+    return f"{figure(seconds * 1e3, 3)} ms" if seconds < 1 else f"{figure(seconds, 3)} s"
+
+
+def gib(size: float) -> str:
+    """MiB below a quarter of a GiB."""
+    small = abs(size) < 2**28
+    return f"{figure(size / 2**20, 3)} MiB" if small else f"{figure(size / 2**30, 3)} GiB"
+
+
+def percent(share: float) -> str:
+    return ABSENT if math.isnan(share) else f"{100 * share:.1f}%"
+
+
+def change(ratio: float) -> str:
+    """The change by a ratio, with a minus sign: 0.763 is 23.7% less."""
+    return f"{100 * (ratio - 1):+.1f}%".replace("-", "\u2212")
+
+
+def more(ratio: float) -> str:
+    """The same in a sentence: "23.7% less"."""
+    return f"{percent(abs(ratio - 1))} {'less' if ratio < 1 else 'more'}"
+
+
+def times(ratio: float) -> str:
+    return f"{figure(ratio, 3)}×"
+
+
+def grouped(number: str) -> str:
+    """A context or a head dimension: 1,024."""
+    return f"{float(number):,.10g}" if number.replace(".", "", 1).isdigit() else number

@@ -112,11 +112,9 @@ class Sheet:
         ]
         shared = case_label(constants, [results.constant[name] for name in constants])
         subtitle = style.wrap(shared, wide, style.TEXT)
-        caption = [
-            line
-            for note in [*notes, *sources(results)]
-            for line in style.wrap(note, wide, style.TINY)
-        ]
+        # One line on the figure, one on its source.
+        told = filter(None, [" ".join(filter(None, notes)), source(results)])
+        caption = [style.shorten(line, wide, style.TINY) for line in told]
         lines = legend_lines(legend, wide)
         self.body_top = (
             style.MARGIN
@@ -174,13 +172,13 @@ def entry_width(word: str) -> float:
     return 0.19 + style.text_width(word) + 0.22
 
 
-def sources(results: Results) -> list[str]:
-    """One line per file: how its numbers were measured."""
-    return [
-        ": ".join(part for part in (run.origin or run.name, commands(run)) if part)
-        + ("" if run.complete else " (not completed)")
-        for run in results.runs
-    ]
+def source(results: Results) -> str:
+    """How the numbers were measured, by the first file."""
+    first, *others = results.runs
+    origin = ", ".join(filter(None, (first.software, first.created[:10], first.hardware)))
+    told = ": ".join(filter(None, (origin or first.name, commands(first))))
+    more = f" (and {len(others)} more file{'s' * (len(others) > 1)})" if others else ""
+    return told + ("" if first.complete else " (not completed)") + more
 
 
 def commands(run: Run) -> str:

@@ -44,7 +44,7 @@ def of(results: Results) -> Profiles | None:
     found = {
         (name, one.case): one
         for name, path in zip(file_names(paths), paths, strict=True)
-        for one in timeline.read(path)
+        for one in timeline.read(path, set(results.frame["case"]))
         if len(one.ranks[0].on_device)
     }
     if not found:

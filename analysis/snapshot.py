@@ -16,7 +16,8 @@ from typing import Any
 
 import h5py
 
-from .formatting import text
+from .formatting import printable, text
+from .hdf5_file import warn
 from .output import whole
 from .result_file import ResultError, opened, texts
 
@@ -64,7 +65,8 @@ def write(paths: Sequence[Path], output: Path) -> list[Path]:
 
 
 def read(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The snapshot of every measured case. Raises ResultError if one has no timeline."""
+    """The snapshot of every measured case whose timeline can be read; others are named on stderr.
+    Raises ResultError if there is none."""
     with opened(path) as file:
         measured = {
             text(name): case
@@ -73,13 +75,18 @@ def read(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         }
         if not measured:
             raise ResultError(f"{path}: no case was measured")
-        for name, case in measured.items():
-            if "memory/timeline" not in case:
-                raise ResultError(
-                    f"{path}: case {name} has no memory timeline: measure it with --memory-timeline"
-                )
-        for name, case in measured.items():
-            yield name, snapshot(read_events(case), read_ranges(case))
+        timed = {name: case for name, case in measured.items() if "memory/timeline" in case}
+        if not timed:
+            raise ResultError(
+                f"{path}: case {next(iter(measured))} has no memory timeline: measure it with "
+                "--memory-timeline"
+            )
+        for name, case in timed.items():
+            try:
+                yield name, snapshot(read_events(case), read_ranges(case))
+            except (AttributeError, LookupError, TypeError, ValueError):
+                case_of = f"{printable(str(path))}: case {name}"
+                warn(f"{case_of}: its memory timeline cannot be read, left out")
 
 
 def columns(group: h5py.Group, *names: str) -> Iterator[tuple]:

@@ -1,5 +1,6 @@
 """Timelines of profiled cases: the work on each rank's streams, and the host's scopes around it."""
 
+from collections.abc import Container
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -94,13 +95,16 @@ class Timeline:
     ranks: list[RankTimeline]
 
 
-def read(path: Path) -> list[Timeline]:
-    """Every profiled case of a file; empty if nothing was profiled. Raises ResultError."""
+def read(path: Path, wanted: Container[str] | None = None) -> list[Timeline]:
+    """Every profiled case of a file, or those `wanted`; empty if nothing was profiled. Raises
+    ResultError."""
     with opened(path) as file:
         return [
             read_case(path, file, name)
             for name, case in file.get("cases", {}).items()
-            if case.attrs.get("profile", 0) > 0 and "trace/spans" in case
+            if (wanted is None or text(name) in wanted)
+            and case.attrs.get("profile", 0) > 0
+            and "trace/spans" in case
         ]
 
 

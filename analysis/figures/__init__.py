@@ -6,6 +6,7 @@ A figure is a module whose draw(results) returns it, or None if the results lack
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 import matplotlib
 from matplotlib.figure import Figure
@@ -43,6 +44,7 @@ OF_RESULTS = {
     "attention-throughput": attention.draw_throughput,
     "attention-memory": attention.draw_memory,
     "attention-speedup": attention.draw_speedup,
+    "attention-precision": attention.draw_precision,
     "collectives": collectives.draw,
     "speedups": speedups.draw,
     "scaling": scaling.draw,
@@ -59,6 +61,7 @@ OF_PROFILES = {
     "block": block.draw,
     "attention-kernels": attention_kernels.draw,
 }
+MOST = 12  # panels of profiles
 NAMES = frozenset({*OF_RESULTS, *OF_PROFILES})
 
 
@@ -98,10 +101,17 @@ def of(results: Results, names: Collection[str] = NAMES) -> list[tuple[str, Figu
     with matplotlib.rc_context(style.SETTINGS):
         drawn = [(name, draw(results)) for name, draw in OF_RESULTS.items() if name in names]
         of_profiles = {name: draw for name, draw in OF_PROFILES.items() if name in names}
-        profiled = profiles.of(results) if of_profiles else None
+        profiled = profiles.of(results.only(longest(results))) if of_profiles else None
         if profiled:
             drawn += [(name, draw(profiled)) for name, draw in of_profiles.items()]
         return [(name, figure) for name, figure in drawn if figure]
+
+
+def longest(results: Results) -> list[int]:
+    """At most MOST rows of profiled cases, those with the longest steps."""
+    medians = results.medians.fillna(0)
+    rows = [row for row, one in enumerate(results.case_tables) if "trace/ranks" in one]
+    return sorted(sorted(rows, key=lambda row: -medians[row])[:MOST])
 
 
 def write(paths: Sequence[Path], targets: Targets) -> list[Path]:
@@ -124,9 +134,14 @@ def write(paths: Sequence[Path], targets: Targets) -> list[Path]:
 
 
 def save(figure: Figure, paths: Sequence[Path]) -> list[Path]:
-    # Without a date, equal input gives equal files.
-    dates = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
     for path in paths:
-        with matplotlib.rc_context(style.SETTINGS), whole(path) as file:
-            figure.savefig(file, dpi=160, metadata=dates.get(path.suffix.lower()))
+        with whole(path) as file:
+            save_to(figure, file, path.suffix.lower().removeprefix("."))
     return list(paths)
+
+
+def save_to(figure: Figure, target: Path | BinaryIO, form: str = "svg") -> None:
+    # Without a date, equal input gives equal files.
+    dates = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
+    with matplotlib.rc_context(style.SETTINGS):
+        figure.savefig(target, format=form, dpi=160, metadata=dates.get(form))

@@ -32,9 +32,8 @@ def draw(results: Results) -> Figure | None:
         found,
         title="Sums in low precision",
         notes=[
-            "Relative error of the sum; right of it the sum. The bar: the error of the rounded "
-            "addend plus the theoretical bound of the additions' rounding. The sums are "
-            f"deterministic, without spread. Errors below {LEAST:g} are drawn at the left edge."
+            "Right of each error the sum. The bar: the addend's rounding, and the bound of the "
+            "additions'."
         ],
         body=(left + WIDTH + BESIDE + style.MARGIN, len(labels) * ROW + AXIS),
         legend=[(name, color, "o") for name, color in colors.items()],

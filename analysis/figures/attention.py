@@ -21,6 +21,7 @@ PHASES = ("forward", "backward", "both")
 WIDTH, HEIGHT = 2.55, 1.75  # inches
 ROOF = {"color": style.INK, "lw": 0.9, "ls": (0, (1, 1.5)), "zorder": 1}
 MIB = 2**20
+MOST = 12  # panels
 
 # Low, middle and high of the quantity in a row of panels, by case.
 Values = tuple[pd.Series, pd.Series, pd.Series]
@@ -41,9 +42,7 @@ def draw_time(results: Results) -> Figure | None:
         if phase in results.phases
     ]
     few = " (none below 6)" if results.lacks_intervals else ""
-    note = (
-        f"{capitalized(results.count('repetitions'))}. Bars over the medians: 95% intervals{few}."
-    )
+    note = f"{capitalized(results.count('repetitions'))}. Bars: 95% intervals{few}."
     return draw(results, "Attention: time over sequence length", rows, [note])
 
 
@@ -56,11 +55,7 @@ def draw_throughput(results: Results) -> Figure | None:
     peaks = peaks_of(results)
     shown = peaks.groupby(arithmetic_of(results.frame)).max() if np.isfinite(peaks).any() else {}
     named = ", ".join(f"{one} {peak:.4g}" for one, peak in shown.items() if np.isfinite(peak))
-    note = (
-        "FLOPs of attention over the median time, with its 95% interval. Dotted: the roofline, "
-        "which is the FLOPs over the time to copy q, k, v, o and their gradients at the measured "
-        "copy bandwidth"
-    )
+    note = "Roofline: FLOPs over the time to copy inputs and outputs"
     note += f", at most the datasheet's dense TFLOP/s: {named}." if named else "."
     return draw(results, "Attention: throughput over sequence length", rows, [note])
 
@@ -74,28 +69,26 @@ def draw_memory(results: Results) -> Figure | None:
     ]
     ledger = "the memory ledger"
     counted = f"{ledger}, PyTorch's as its allocator" if "variant" in results.frame else ledger
-    note = f"As {counted} counts it: exact, without spread."
+    note = f"As {counted} counts it."
     return draw(results, "Attention: memory over sequence length", rows, [note])
 
 
 def draw_speedup(results: Results) -> Figure | None:
-    rows = [
-        Row(
-            f"{phase}, over {pairs.BASELINES[factor]}",
-            "speed-up (×)",
-            ratios(results, found, phase),
-        )
-        for factor in pairs.BASELINES
-        if (found := pairs.of_factor(results, factor))
-        for phase in PHASES
-    ]
-    if all(row.values[1].isna().all() for row in rows):
+    """Of attention."""
+    return draw_ratios(results, "attention")
+
+
+def draw_precision(results: Results) -> Figure | None:
+    return draw_ratios(results, "precision")
+
+
+def draw_ratios(results: Results, factor: str) -> Figure | None:
+    found = pairs.of_factor(results, factor)
+    rows = [Row(phase, "speed-up (×)", ratios(results, found, phase)) for phase in PHASES]
+    if not found or all(row.values[1].isna().all() for row in rows):
         return None
-    note = (
-        "The baseline's median time over the case's; bars: the ratios of the opposite ends of the "
-        "two 95% intervals."
-    )
-    return draw(results, "Attention: speed-up over sequence length", rows, [note])
+    title = f"Attention: speed-up over {factor} {pairs.BASELINES[factor]}"
+    return draw(results, title, rows, ["Bars: ratios of the opposite ends of 95% intervals."])
 
 
 def ratios(results: Results, found: Sequence[Pair], phase: str) -> Values:
@@ -154,11 +147,14 @@ def draw(results: Results, title: str, rows: Sequence[Row], notes: Sequence[str]
         [row.values[1] for row in rows], axis=1
     ).notna().any(axis=1)
     series = of_shown(series_of(frame, names, ALONG), shown)
-    columns = sorted(frame[COLUMNS].unique())
+    every = sorted(frame[COLUMNS].unique())
+    columns = every[-(MOST // len(rows)) :]
+    if len(columns) < len(every):
+        notes = [*notes, f"The largest of {len(every)} head dimensions."]
     grid = Grid(len(rows), len(columns), *((WIDTH, HEIGHT) if len(columns) > 1 else (6.0, 2.4)))
     lost = frame["status"] == "oom"
     if lost.any():
-        notes = [*notes, "A cross at the top: the case ran out of memory."]
+        notes = [*notes, "×: out of memory."]
     notes = [*notes, *coinciding(frame, series, rows)]
     sheet = Sheet(results, title, notes, grid.body, legend(series))
     for line, row in enumerate(rows):
@@ -168,7 +164,7 @@ def draw(results: Results, title: str, rows: Sequence[Row], notes: Sequence[str]
             axes = grid.axes(sheet, line, column, f"{label(COLUMNS)} {text(value)}", row.title)
             log_axes(axes, frame[ALONG], limits)
             if row.roof is not None:
-                draw_roof(axes, frame[here], row.roof)
+                draw_roof(axes, frame[here], row.roof, line == column == 0)
             draw_series(axes, frame, series, row, here)
             if column == 0:
                 axes.set_ylabel(row.unit)
@@ -216,8 +212,12 @@ def draw_series(
             crossed += 1
 
 
-def draw_roof(axes: Axes, frame: pd.DataFrame, roof: pd.Series) -> None:
-    """One roofline for each precision."""
+def draw_roof(axes: Axes, frame: pd.DataFrame, roof: pd.Series, is_named: bool) -> None:
+    """One roofline for each precision, the last of them with its name."""
     for _, cases in frame.groupby("precision"):
         points = roof[cases.index].groupby(cases[ALONG]).max().dropna()
         axes.plot(points.index, points, **ROOF)
+    if is_named and len(points):
+        end = points.index[-1], points.iloc[-1]
+        axes.annotate("roofline", end, (0, 2), textcoords="offset points", ha="right",
+                      fontsize=style.TINY, color=style.INK)  # fmt: skip

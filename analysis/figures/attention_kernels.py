@@ -50,8 +50,8 @@ def draw(profiles: Profiles) -> Figure | None:
         profiles.results,
         title="The attention kernels of one block",
         notes=[
-            "Rank 0, the last profiled step, the middle block's forward pass. Of cases that run "
-            "the same kernels the first is shown."
+            "Rank 0, last profiled step, forward of the middle block. Cases with the same kernels "
+            "are shown once."
         ],
         body=(
             2 * style.MARGIN + labels + WIDTH + BESIDE,

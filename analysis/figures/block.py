@@ -66,9 +66,8 @@ def draw(profiles: Profiles) -> Figure | None:
         profiles.results,
         title="One block's forward pass",
         notes=[
-            "Rank 0, the last profiled step. Scopes last from the first to the last of the kernels "
-            "that they launched; the lowest row has the kernels, in the colour of their operation. "
-            "Of cases whose block runs the same kernels the first is shown."
+            "Rank 0, last profiled step. The lowest row has the kernels, in the colour of their "
+            "operation."
         ],
         body=(2 * style.MARGIN + WIDTH, sum(panel.height for panel in panels)),
         legend=style.legend(colors),

@@ -17,6 +17,7 @@ WIDTH, HEIGHT = 4.6, 2.7  # inches
 MICROSECONDS, GB = 1e6, 1e9
 SIZES = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1, "B"))
 BINARY = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
+MOST = 6  # rows of two panels
 
 
 def draw(results: Results) -> Figure | None:
@@ -25,7 +26,7 @@ def draw(results: Results) -> Figure | None:
         return None
     names = [name for name in results.varying if name not in (ALONG, ROWS)]
     series = series_of(frame[results.medians.notna()], names, ALONG)
-    ops = list(frame[ROWS].unique())
+    ops = list(frame[ROWS].unique())[:MOST]
     grid = Grid(len(ops), 2, WIDTH, HEIGHT, OWN_SCALE)
     sheet = Sheet(results, "Collectives over message size", notes(results), grid.body,
                   legend(series))  # fmt: skip
@@ -58,15 +59,13 @@ def draw(results: Results) -> Figure | None:
 
 def notes(results: Results) -> Sequence[str]:
     few = " (none below 6)" if results.lacks_intervals else ""
-    lines = [
-        f"{capitalized(results.count('repetitions'))}, each as long as its slowest rank took. Bars "
-        f"over the medians: 95% intervals{few}."
-    ]
+    lines = [f"{capitalized(results.count('repetitions'))}. Bars: 95% intervals{few}."]
     if "fit" in results.file_tables:
-        lines.append("Lines: time = latency + bytes / bandwidth, as paceline fitted it.")
-    skipped = results.frame[results.frame["status"] != "ok"]
-    if len(skipped):
-        lines.append(f"{len(skipped)} cases were not measured: {skipped['reason'].iloc[0]}.")
+        lines.append("Lines: the fit, latency + bytes / bandwidth.")
+    if (count := results.frame[ROWS].nunique()) > MOST:
+        lines.append(f"The first {MOST} of {count} operations.")
+    if lost := int((results.frame["status"] != "ok").sum()):
+        lines.append(f"{lost} cases were not measured.")
     return lines
 
 

@@ -16,6 +16,7 @@ GIB = 2**30
 COLUMNS = 2
 WIDTH, LABELS, ROW, HEADING, AXIS, GAP = 4.0, 1.25, 0.25, 0.28, 0.45, 0.35  # inches
 BAR = 0.7  # of a row
+MOST = 12  # panels
 
 
 def draw(results: Results) -> Figure | None:
@@ -24,6 +25,9 @@ def draw(results: Results) -> Figure | None:
     cases = {row: marks for row, marks in cases.items() if marks is not None}
     if not cases:
         return None
+    most_of = sorted(cases, key=lambda row: -cases[row]["peak"].max())[:MOST]
+    shown = f"The {MOST} of {len(cases)} cases with the highest peaks. " * (len(cases) > MOST)
+    cases = {row: marks for row, marks in cases.items() if row in most_of}
     labels = results.labels
     columns = min(COLUMNS, len(cases))
     lines = ceil(len(cases) / columns)
@@ -35,11 +39,7 @@ def draw(results: Results) -> Figure | None:
     sheet = Sheet(
         results,
         title="Memory at the marks of the first step",
-        notes=[
-            "In use by kind, on the rank with the most, as the memory ledger counts it: exact, "
-            "without spread. The line: the peak since the case began. Right of each bar: the total "
-            "in use, and that peak. All panels have the same scale."
-        ],
+        notes=[f"{shown}In use on the rank with the most; the line: the peak so far."],
         body=(2 * style.MARGIN + columns * across - GAP, lines * (pitch + 0.12) + AXIS),
         legend=[(label(kind), style.KINDS[kind]) for kind in kinds],
     )

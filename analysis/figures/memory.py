@@ -43,12 +43,8 @@ def draw(results: Results) -> Figure | None:
         results,
         title="Memory in use over one step",
         notes=[
-            "Of one step after the measured ones, on rank 0, in the order of allocations and "
-            "releases: the host makes them ahead of the device, so their times say little. Phases "
-            "are shaded alternately; a phase that neither allocates nor releases has a band of "
-            "fixed width. Activations are coloured by the scope that allocated them. Below each "
-            "panel: the largest blocks of the step, with their scopes. All panels have the same "
-            "scale of memory."
+            "One step on rank 0, in the order of allocations and releases. Below: the largest "
+            "blocks."
         ],
         body=(2 * style.MARGIN + columns * across - GAP, ceil(len(rows) / columns) * pitch),
         legend=[(label(layer), color) for layer, color in colors.items()],
@@ -135,7 +131,7 @@ def draw_layers(
     events = len(curve)
     end = events * WIDTH / (WIDTH - sum(map(band, quiet)))
     sizes = np.pad((curve / GIB).to_numpy().T, ((0, 0), (0, 1)), mode="edge")
-    axes.stackplot([*range(events), end], sizes, step="post",
+    axes.stackplot([*range(events), end], sizes, step="post", rasterized=True,
                    colors=[colors[name] for name in curve], lw=0)  # fmt: skip
     axes.set_xlim(0, end)
     axes.set_ylim(0, most * 1.22)

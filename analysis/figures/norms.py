@@ -45,10 +45,7 @@ def draw(results: Results) -> Figure | None:
         found,
         title="Norms in low precision",
         notes=[
-            "Relative errors: of the norm in float64, from rounding its input; of the norm of the "
-            "rounded input, with float32 statistics or with every operation rounded. A norm whose "
-            f"error exceeds {BREAKS:g}, the pale line, counts as broken; at the top it is not "
-            "finite.",
+            "Errors relative to float64; above the pale line a norm counts as broken.",
             "Mean of the input, in units of its scale: "
             + ", ".join(f"{mean:g} {LINES[lines[mean]]}" for mean in means)
             + ".",

@@ -34,9 +34,8 @@ def draw(results: Results) -> Figure | None:
         results,
         title="Exposed communication by bucket size",
         notes=[
-            "n buckets of s bytes in all: the prediction is n latency + s / (n bandwidth), with "
-            f"latency and bandwidth of a fit; its best bucket is {plain(float(f'{best:.3g}'))} MB. "
-            "Bars over the medians: 95% intervals. The number of buckets stands below each size."
+            "Prediction: n latency + s / (n bandwidth), least at "
+            f"{plain(float(f'{best:.3g}'))} MB. Below each size: the number of buckets."
         ],
         body=grid.body,
         legend=[(one.label, one.color, one.marker) for one in (MEASURED, PREDICTED)],

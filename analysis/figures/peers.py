@@ -31,9 +31,7 @@ def draw(results: Results) -> Figure | None:
         results,
         title="Steps beside other software",
         notes=[
-            "A mark at the median of each variant; of several runs, the slower one. On the right: "
-            "the fastest variant of paceline and of the others, and their ratio; below 1 paceline "
-            "is faster."
+            "Medians; of several runs the slower. Right: the fastest of each side, and their ratio."
         ],
         body=(columns.width, height),
         legend=[(variant, *look) for variant, look in looks.items()],

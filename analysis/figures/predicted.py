@@ -36,10 +36,8 @@ def draw(results: Results) -> Figure | None:
         results,
         title="Memory: predicted against measured",
         notes=[
-            "A point per case. Left: on the line the two are equal. Right: by how much the memory "
-            "ledger's count exceeds the closed form. Both are exact, without spread."
-            + " The peak is without the kernels' workspace."
-            * (WORKSPACE in frame)
+            "Peaks of the ledger beside those of the closed form."
+            + " Without the kernels' workspace." * (WORKSPACE in frame)
         ],
         body=grid.body,
         legend=[(QUANTITIES[name], colors[name], markers[name]) for name in found],
@@ -50,6 +48,9 @@ def draw(results: Results) -> Figure | None:
     low, high = values.min() / 1.5, values.max() * 1.5
     both.plot([low, high], [low, high], color=style.FAINT, lw=0.8, ls=(0, (4, 3)))
     more.axhline(0, color=style.FAINT, lw=0.8, ls=(0, (4, 3)))
+    for axes, place in ((both, (low, low)), (more, (low, 0))):
+        axes.annotate("equal", place, (4, 6), textcoords="offset points", fontsize=style.TINY,
+                      color=style.FAINT)  # fmt: skip
     for name, table in found.items():
         predicted, measured = table.to_numpy().T
         point = {"marker": markers[name], "ms": 4, "color": colors[name], "ls": "", "alpha": 0.8}

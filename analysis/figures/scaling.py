@@ -35,10 +35,8 @@ def draw(results: Results) -> Figure | None:
         results,
         title="Weak scaling",
         notes=[
-            f"{capitalized(results.count('measured steps a case'))}, each rank with the same "
-            f"batch. Bars over the medians: 95% intervals{few}. Efficiency: the step's median on "
-            "the fewest ranks over that on n; its interval is of the intervals' opposite ends. "
-            "Marks of one number of ranks stand side by side."
+            f"{capitalized(results.count('measured steps a case'))}, the same batch a rank; bars: "
+            f"95% intervals{few}."
         ],
         body=grid.body,
         legend=legend([series_of(label, labels, []) for label in labels]),

@@ -40,10 +40,7 @@ def draw(results: Results) -> Figure | None:
     sheet = Sheet(
         results,
         title=f"Speed-up of the {results.headline}",
-        notes=[
-            "A mark at each median, with its 95% interval. Beside: the two medians, their ratio, "
-            "and in brackets the ratios of the intervals' opposite ends."
-        ],
+        notes=["Medians with 95% intervals; in brackets the ratios of their opposite ends."],
         body=(columns.width, height),
         legend=legend(measured),
     )

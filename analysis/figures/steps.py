@@ -93,20 +93,10 @@ def label_of(part: str) -> str:
 
 def note(results: Results, panels: list[Panel]) -> str:
     few = " (none below 6 steps)" if results.lacks_intervals else ""
-    scales = " Each panel has a scale of its own." if len(panels) > 1 else ""
-    what = (
-        "the parts of the step with the median time, on its slowest rank"
-        if legend(results)
-        else "the median of the whole step"
-    )
-    inside = (
-        " Exposed communication without a part of its own lies within the others."
-        if "communication_exposed" in results.phases
-        else ""
-    )
+    scales = " Each panel has its own scale." if len(panels) > 1 else ""
     return (
-        f"{capitalized(results.count('measured steps a case'))}. Bars: {what}. Black: the median "
-        f"of the whole step and its 95% interval{few}.{inside}{scales}"
+        f"{capitalized(results.count('measured steps a case'))}. Black: the median of the step "
+        f"with its 95% interval{few}.{scales}"
     )
 
 

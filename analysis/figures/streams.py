@@ -50,10 +50,7 @@ def draw(profiles: Profiles) -> Figure:
     panels = list(map(panel_of, profiles.results.labels, steps, hidden))
     notes = ["Rank 0, the last profiled step."]
     if not np.isnan(hidden).all():
-        notes[0] += (
-            " Hidden: the share of all ranks' communication during which a compute kernel runs on "
-            "another stream of the rank."
-        )
+        notes[0] += " Hidden: while a compute kernel runs on another stream."
     words = {word for panel in panels for row in panel.rows for word in row.bars}
     sheet = Sheet(
         profiles.results,

@@ -19,6 +19,7 @@ from ..tables.warmup import longest_of_each_run
 PHASE = "step"
 # Above this many cases all cells share one axis, of multiples of each case's median.
 MAX_WITH_OWN_AXIS = 8
+MOST = 12  # cells
 # Above this many ranks colours could not be told apart.
 MAX_COLORED_RANKS = len(style.RANKS)
 # If the first step is this many times the median, a logarithmic axis keeps the rest readable.
@@ -93,13 +94,18 @@ def draw(results: Results) -> Figure | None:
     if not any(map(has_warmup, results.samples)):
         return None
     results = longest_of_each_run(results)
+    count = len(results.frame)
+    results = results.only(slowest_first(results))
     panels = panels_of(results)
     axis = axis_for(results)
     grid = grid_for(panels, own_scales=not axis.relative)
     sheet = Sheet(
         results,
         title="Step time from cold",
-        notes=[note(results, axis)],
+        notes=[
+            f"The {MOST} of {count} cases with the slowest first steps." * (count > MOST),
+            note(results, axis),
+        ],
         body=(grid.page_width, sum(map(grid.panel_height, panels))),
         legend=legend(results),
     )
@@ -108,6 +114,16 @@ def draw(results: Results) -> Figure | None:
         draw_panel(sheet, results, panel, grid, axis, top)
         top += grid.panel_height(panel)
     return sheet.figure
+
+
+def slowest_first(results: Results) -> list[int]:
+    """At most MOST rows: those whose first step takes longest beside the median."""
+    medians = results.frame["step_median_s"].to_numpy()
+    ratios = [
+        -all_steps(samples)[:, 0].max() / median if has_warmup(samples) else 0.0
+        for samples, median in zip(results.samples, medians, strict=True)
+    ]
+    return sorted(np.argsort(ratios, kind="stable")[:MOST])
 
 
 def grid_for(panels: list[Panel], own_scales: bool) -> Grid:
@@ -145,14 +161,8 @@ def axis_for(results: Results) -> Axis:
 
 
 def note(results: Results, axis: Axis) -> str:
-    figures = " Above the first step: its time, and how far that is from the median."
-    own_scales = not axis.relative and len(results.frame) > 1
-    scale = " Each case has a scale of its own." if own_scales else ""
-    return (
-        "Step 0 is the rehearsal: the first step from cold. Shaded: warm-up, which no statistic "
-        f"counts. Dashed: the median of the measured steps, {results.count('a case')}.{figures}"
-        f"{scale}"
-    )
+    scale = " Each case has its own scale." if not axis.relative and len(results.frame) > 1 else ""
+    return f"Shaded: warm-up. Dashed: the median, {results.count('a case')}.{scale}"
 
 
 def legend(results: Results) -> list[tuple[str, str]]:

@@ -1,102 +1,144 @@
-"""The report: the course's questions in order, each answered from the files.
+"""The report: a page with a card for each question that the files answer, and its evidence.
 
-A section is a module whose function takes the loaded files and returns a Section; html and
-markdown write the same sections.
+questions.py lists the questions, selection.py has the rule of which case answers; a function a
+question in training.py, memory.py, attention.py, parallel.py, paper.py and peers.py makes the
+answer; published.py puts write-ups' figures beside ours. templates/ has the pages.
 """
 
+import base64
+import io
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
-from .. import repeats
-from ..repeats import Repeat
-from ..result_file import device_of
-from ..results import ResultError, Results, Run, as_written, by_experiment, file_names, load
-from . import (
-    accounting,
-    attention,
-    benchmarking,
-    collectives,
-    ddp,
-    html,
-    markdown,
-    memory,
-    peers,
-    plan,
-    precision,
-    profile,
-    sharding,
-)
-from .section import Section
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-# In the course's order.
-SECTIONS = (
-    benchmarking.timings, benchmarking.warmup, profile.section, precision.accumulation,
-    precision.mixed, memory.section, attention.pytorch, attention.compiled, attention.flash,
-    collectives.section, ddp.naive, ddp.flat, ddp.overlap, ddp.bucketed, accounting.section,
-    plan.section, sharding.section, peers.section,
-)  # fmt: skip
+from ..output import write_text
+from ..result_file import ResultError
+from ..results import Results, load
+from ..tables.spread import Spread
+from ..workers import Progress, run
+from . import published
+from .answer import ODD, Answer, Drawing, Question
+from .questions import QUESTIONS
+from .selection import Pool, pool_of
 
-WRITERS = {".html": html.write, ".md": markdown.write}
+HERE = Path(__file__).parent
 
 
 @dataclass(frozen=True)
 class Report:
-    sections: list[Section]
-    runs: list[Run]
-    repeats: list[Repeat]
-
-    title = "How language models train: the course's questions, measured"
+    pool: Pool
+    found: list[Results]
+    refused: list[str]  # files that cannot be read, and why
+    answered: list[tuple[Question, Answer]]
+    unanswered: list[Question]
 
     @property
-    def origin(self) -> str:
-        """The files and their machines, in one line."""
-        named = (name for run in self.runs for name in run.hardware.split(", "))
-        devices = ", ".join(dict.fromkeys(device_of(name) for name in named if name))
-        count = f"{len(self.runs)} file{'s' * (len(self.runs) > 1)}"
-        return f"Made by paceline's analysis from {count} of {devices or 'unnamed machines'}."
+    def drawings(self) -> list[Drawing]:
+        return [drawing for _, answer in self.answered for drawing in answer.drawings]
 
 
-def of(paths: Sequence[Path]) -> Report:
+def read(paths: Sequence[Path], progress: Progress) -> tuple[list[Results], list[str]]:
+    """Each file as results of its own, read in parallel processes, and why others cannot be read.
+    Raises ResultError if that is true of all."""
+    parts: dict[int, list[Results] | str] = {}
+    for number, part in run(load_one, paths):
+        parts[number] = part
+        progress.line(f"{len(parts)} of {len(paths)} files read: {paths[number].name}")
+    ordered = [parts[number] for number in sorted(parts)]
+    refused = [part for part in ordered if isinstance(part, str)]
+    if len(refused) == len(paths):
+        raise ResultError(refused[0])
+    return [one for part in ordered if not isinstance(part, str) for one in part], refused
+
+
+def load_one(path: Path) -> list[Results] | str:
+    try:
+        return load([path])
+    except ResultError as error:
+        return str(error)
+
+
+def of(
+    found: Sequence[Results], refused: Sequence[str] = (), machine: str = "",
+    spread: Spread = Spread.INTERVAL,
+) -> Report:  # fmt: skip
     """Raises ResultError."""
-    found: list[Results] = [results for path in paths for results in load([path])]
-    runs = [run for results in found for run in results.runs]
-    with as_written(paths):
-        repeated = [one for results in by_experiment(found) for one in repeats.of(results)]
-        found = ordered_and_named(found, repeated)
-        return Report([build(found) for build in SECTIONS], runs, repeated)
+    pool = pool_of(found, machine)
+    answers = [(question, answer_of(question, pool, spread)) for question in QUESTIONS]
+    answered = [(question, answer) for question, answer in answers if answer]
+    unanswered = [question for question, answer in answers if not answer]
+    return Report(pool, list(found), list(refused), answered, unanswered)
 
 
-def ordered_and_named(found: Sequence[Results], repeated: Sequence[Repeat]) -> list[Results]:
-    """Orders the files for sections that need a single case and take the first: files that a newer
-    one replaces come last, preceded by those of a machine with a transport switched off. Files
-    whose times contradict another file's get their name as a factor, for sentences."""
-    contradicted = {run.path for one in repeated for run in (one.first, one.second)}
-    replaced = {one.first.path for one in repeated if one.is_newer}
-    paths = [results.runs[0].path for results in found]
-    named = [
-        with_file(results, name) if path in contradicted else results
-        for results, path, name in zip(found, paths, file_names(paths), strict=True)
-    ]
-
-    def rank(results: Results) -> tuple[bool, bool]:
-        run = results.runs[0]
-        return run.path in replaced, bool(run.switched_off)
-
-    return sorted(named, key=rank)
+def answer_of(question: Question, pool: Pool, spread: Spread) -> Answer | None:
+    """None without data, also of a file that is not as paceline writes it."""
+    try:
+        return question.answer(pool, spread)
+    except ODD:
+        return None
 
 
-def with_file(results: Results, name: str) -> Results:
-    return replace(
-        results, frame=results.frame.assign(file=name), factors=[*results.factors, "file"]
-    )
+def draw(drawings: Sequence[Drawing], progress: Progress) -> dict[int, str]:
+    """By the number of the drawing an SVG in base64; none for a figure that lacks its data."""
+    made: dict[int, str] = {}
+    for number, image in run(svg, drawings):
+        progress.line(f"drew {drawings[number].name} of {drawings[number].results.runs[0].name}")
+        if image:
+            made[number] = image
+    return made
 
 
-def write(paths: Sequence[Path], target: Path) -> list[Path]:
-    """Returns the paths written: the HTML file, or the Markdown file and its images. Raises
-    ResultError."""
-    writer = WRITERS.get(target.suffix.lower())
-    if writer is None:
-        raise ResultError(f"{target}: no report is made with the extension '{target.suffix}': "
-                          "use .html or .md")  # fmt: skip
-    return writer(of(paths), target)
+def svg(drawing: Drawing) -> str:
+    from .. import figures  # matplotlib takes a second
+
+    try:
+        drawn = figures.of(drawing.results, [drawing.name])
+    except (*ODD, ResultError):
+        return ""
+    for _, figure in drawn:
+        buffer = io.BytesIO()
+        figures.save_to(figure, buffer)
+        return base64.b64encode(buffer.getvalue()).decode()
+    return ""
+
+
+def page(report: Report, images: dict[int, str]) -> str:
+    numbers = iter(range(len(report.drawings)))
+    sections = [
+        (question, answer, [(one.name.replace("-", " "), images[number])
+                            for one, number in zip(answer.drawings, numbers, strict=False)
+                            if number in images])
+        for question, answer in report.answered
+    ]  # fmt: skip
+    return render("page.html", report=report, sections=sections)
+
+
+def render(template: str, **values: object) -> str:
+    environment = Environment(
+        loader=FileSystemLoader(HERE / "templates"), autoescape=True, undefined=StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True,
+    )  # fmt: skip
+    style = (HERE / "report.css").read_text("utf-8")
+    return environment.get_template(template).render(style=style, **values)
+
+
+def write(
+    paths: Sequence[Path], target: Path, machine: str = "", spread: Spread = Spread.INTERVAL,
+    beside: bool = False,
+) -> list[Path]:  # fmt: skip
+    """Writes the page, or with `beside` that of the write-ups' figures, and returns its path.
+    Raises ResultError."""
+    if target.suffix.lower() != ".html":
+        raise ResultError(f"{target}: a report is a page: name it .html")
+    progress = Progress()
+    found, refused = read(paths, progress)
+    if beside:
+        pool = pool_of(found, machine)
+        html = render("published.html", pool=pool, tables=published.tables(pool))
+    else:
+        report = of(found, refused, machine, spread)
+        html = page(report, draw(report.drawings, progress))
+    write_text(target, html)
+    return [target]

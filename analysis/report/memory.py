@@ -1,284 +1,180 @@
-"""How much memory a model takes (memory_profiling)."""
+"""Questions on memory: what a step needs, what holds it, and what sharding saves."""
 
-from math import isnan
+import pandas as pd
 
-from pandas import DataFrame, Series
-
-from ..formatting import figure
-from ..results import Results
+from .. import memory_marks
+from ..formatting import ABSENT, change, figure, gib, label, more, times
 from ..tables import marks
-from ..tables.table import Table
-from . import comparisons, devices, published
-from .comparisons import COURSE
-from .facts import Case, cases, distinct, file_factor, largest, matching
-from .marks import without_repeats
-from .section import Section, drawings, grid
-from .selection import is_memory, of_experiment, tables_of
-from .sentences import gib, setting, told_of
-from .step_breakdown import cost
+from ..tables.spread import Spread
+from ..tables.table import GIB, grid
+from .answer import MOST_BARS, Answer, Bar, drawn, phases, pivot
+from .selection import Case, Pool, beside, leading, setting
+
+MIB = 2**20
+MODES = ("inference", "forward", "train-step")
+SHARDS = ("none", "broadcast", "zero1", "zero2", "fsdp")
 
 
-def section(found: list[Results]) -> Section:
-    chosen = [results for results in found if is_memory(results)]
-    whole = cases(of_experiment(found, "model"))
-    with_peak = [case for case in whole if not isnan(case.number("peak_bytes"))]
-    needed = headlines(with_peak)
-    timed = chosen or [case.results for case in with_peak[:1]]
-    drawn = list(map(longest_in_fp32, timed))
-    return Section(
-        name="memory",
-        title="How much memory does a model need?",
-        problem="memory_profiling (a) to (e)",
-        question="What does memory in use look like over a forward pass and over a training step? "
-        "What is the peak by context, in fp32 and in mixed precision? How large is a tensor of the "
-        "residual stream, and which blocks are the largest?",
-        command="build/paceline model --preset memory",
-        sentences=[*needed, *bf16_sentence(cases(chosen)), *blocks(with_peak)],
+def peak(case: Case) -> float:
+    return case.number("peak_bytes")
+
+
+def of_case(case: Case, group: str) -> pd.DataFrame:
+    return case.results.case_tables[case.row].get(group, pd.DataFrame())
+
+
+def needed(pool: Pool, spread: Spread) -> Answer | None:
+    ranked = [c for c in pool.of("model", "sizes", mode="train-step", recompute="none")
+              if peak(c) > 0]  # fmt: skip
+    lead = leading(ranked, "sizes")
+    if lead is None:
+        return None
+    names = ("precision", "attention", "exec")
+    other = beside(ranked, lead, *names, "optimizer", elsewhere=True)
+    least = min(other, key=peak)
+    kind = ", ".join(least.get(name) for name in names if least.get(name) != lead.get(name))
+    along = beside(ranked, lead, "context")[-MOST_BARS:]
+    every = beside(ranked, lead, "size", "context")
+    return Answer(
+        lead.gib(),
+        f"A training step of {lead.at} needs {lead.gib()} ({figure(peak(lead) / 1e9, 3)} GB) in "
+        f"{lead.get('precision')}, batch {lead.get('batch_size')}"
+        + (f"; {least.gib()} in {kind}." if kind else "."),
+        [Bar(f"context {c.shown('context')}", peak(c) / GIB, c.gib()) for c in along],
+        lead,
+        f"{lead.get('size')}, context {lead.shown('context')}",
         tables=[
-            *([peak_table(with_peak)] if with_peak else []),
-            *bf16_table(cases(chosen)),
-            *tables_of(without_repeats(timed), marks.build),
+            pivot("needed", "Peak memory of a training step (GiB)",
+                  every, ["size"], "context", lambda c: figure(peak(c) / GIB, 3),
+                  f"By the ledger. {setting(every)}."),
+            grid("alternatives", lead.at, ["precision", "attention", "execution", "peak"],
+                 [[*map(c.get, names), c.gib()] for c in other]),
         ],
-        drawings=[
-            *drawings("memory", without_repeats(drawn), ["memory-marks"]),
-            *drawings("memory", drawn, ["memory"]),
-        ],
-        published=published.tables(comparisons.memory(cases(found))),
-        headline=needed[0] if needed else "",
-    )
-
-
-def longest_in_fp32(results: Results) -> Results:
-    """The modes of the largest model at its longest context, in fp32 if that was measured."""
-    own = cases([results])
-    case = largest(own, cost)
-    if case is None:
-        return results
-    alike = {name: case.get(name) for name in ("size", "context")}
-    rows = [one.row for one in matching(own, **alike, precision="fp32")]
-    return results.only(rows or [case.row])
-
-
-def peak_table(with_peak: list[Case]) -> Table:
-    factors = (
-        "size",
-        "context",
-        "batch_size",
-        "precision",
-        "attention",
-        "exec",
-        "mode",
-        "recompute",
-        *file_factor(with_peak),
-    )
-    rows = [
-        [*(case.get(name) for name in factors), figure(case.number("peak_bytes") / 2**30),
-         figure(case.number("peak_bytes") / 1e9), devices.smallest(case.number("peak_bytes"))]
-        for case in sorted(with_peak, key=order)
-    ]  # fmt: skip
-    rows = [list(row) for row in dict.fromkeys(map(tuple, rows))]
-    header = [name.replace("_", " ") for name in factors]
-    return grid(
-        "memory-peaks",
-        "Peak memory of every case, and the smallest GPU that holds it",
-        ["The peak of one rank by the memory ledger; the GPU is the smallest whose memory holds it "
-         f"and {devices.RESERVED / 1e9} GB for CUDA, cuBLAS and NCCL: {devices.EXAMPLES}."],
-        [*header, "peak (GiB)", "peak (GB)", "smallest GPU"],
-        rows,
     )  # fmt: skip
 
 
-def order(case: Case) -> tuple[float, float]:
-    """A sort key: the largest models first."""
-    return -case.number("layers") * case.number("d_model") ** 2, case.number("context")
+def profile(pool: Pool, spread: Spread) -> Answer | None:
+    """Of a file that has the forward pass alone too."""
+    every = [c for c in pool.of("model", "memory", mode=MODES, recompute=("none", ""))
+             if peak(c) > 0]  # fmt: skip
+    forward = [c.results for c in every if c.get("mode") == "forward"]
+    steps = [c for c in every if c.get("mode") == "train-step" and c.get("precision") == "fp32"
+             and any(c.results is own for own in forward)]  # fmt: skip
+    lead = leading(steps, "memory")
+    kinds = at_peak(lead) if lead else {}
+    if not lead or not kinds:
+        return None
+    whole = sum(kinds.values())
+    first = max(kinds, key=lambda kind: kinds[kind])
+    own = sorted(beside(every, lead, "context", "precision", "mode"),
+                 key=lambda c: (c.number("context"), MODES.index(c.get("mode"))))  # fmt: skip
+    blocks = [(c, block) for c in own if c.get("mode") == "forward"
+              and (block := largest_block(c)) is not None]  # fmt: skip
+    timed = [c for c in pool.of("model", "memory") if len(of_case(c, "memory/timeline"))]
+    return Answer(
+        gib(kinds[first]),
+        f"At the peak of {gib(whole)}, {label(first)} takes {gib(kinds[first])} ({lead.at}, "
+        f"{lead.get('precision')}).",
+        [Bar(label(k), size / GIB, gib(size)) for k, size in kinds.items() if size > whole / 1000],
+        lead,
+        f"is {label(first)}",
+        parts_of(lead, own),
+        [pivot("peaks", "Peak memory by context, mode and precision", own, ["context", "mode"],
+               "precision", Case.gib, f"{setting(own)}."),
+         grid("blocks", "The largest block of the forward pass",
+              ["context", "precision", "size (MiB)", "shape", "scope"],
+              [[c.shown("context"), c.get("precision"), f"{block['bytes'] / MIB:,.0f}",
+                str(block.get("shape", "")), block["scope"]] for c, block in blocks])],
+        drawn([c for c in timed if c.results is timed[0].results], "memory")
+        + drawn([lead], "memory-marks"),
+    )  # fmt: skip
 
 
-def headlines(with_peak: list[Case]) -> list[str]:
-    """On the largest model: for every precision and attention, its longest context; and the longest
-    that all precisions have, at which they can be compared."""
-    trained = [
-        case
-        for case in with_peak
-        if case.get("mode") in ("", "train-step") and case.get("recompute") in ("", "none")
+def at_peak(case: Case) -> dict[str, float]:
+    """Bytes by kind at the highest peak of the later steps, on the rank with the most."""
+    table = of_case(case, "memory/phases")
+    if table.empty:
+        return {}
+    steady = table[table["step"] == "steady"] if (table["step"] == "steady").any() else table
+    row = steady.loc[steady["peak"].idxmax()]
+    return {kind: float(row[kind]) for kind in memory_marks.KINDS if row.get(kind, 0) > 0}
+
+
+def parts_of(lead: Case, own: list[Case]) -> list[tuple[str, str]]:
+    at = {(c.get("mode"), c.get("precision")): c for c in own
+          if c.get("context") == lead.get("context")}  # fmt: skip
+    changes = [f"{mode} {change(peak(at[mode, 'bf16']) / peak(at[mode, 'fp32']))}" for mode in MODES
+               if {(mode, "bf16"), (mode, "fp32")} <= set(at)]  # fmt: skip
+    batch, context, width = (lead.number(name) for name in ("batch_size", "context", "d_model"))
+    stream = f"{4 * batch * context * width / MIB:,.0f} MiB"
+    told = [
+        f"Forward peaks at {at['forward', 'fp32'].gib()}, a training step at {lead.gib()}, at "
+        f"context {context:,.0f} in fp32.",
+        f"bf16 changes the peak by: {', '.join(changes)}." if changes else "",
+        f"A tensor of the residual stream takes {stream}: {batch:,.0f} × {context:,.0f} × "
+        f"{width:,.0f} × 4 bytes.",
     ]
-    longest = largest(trained, cost)
-    if longest is None:
-        return []
-    names = {name: longest.get(name) for name in ("size", "batch_size", "exec")}
-    alike = sorted(matching(trained, **names), key=lambda one: -one.number("context"))
-    told = one_per_kind(alike)
-    needs = "; ".join(
-        f"{gib(case.number('peak_bytes'))} at context {case.get('context')} {with_what(case)}"
-        for case in told
-    )
-    shared = at_shared_context(alike, told)
-    return [
-        f"A training step of {told_of(longest.values, 'size')} needs {needs}. {shared}".rstrip()
-    ]
+    block = largest_block(at["forward", "fp32"])
+    if block is not None:
+        told.append(f"The largest block of forward has {block['bytes'] / MIB:,.0f} MiB, in "
+                    f"{block['scope']}.")  # fmt: skip
+    return [(f"memory_profiling ({part})", one)
+            for part, one in zip("bcde", told, strict=False) if one]  # fmt: skip
 
 
-def one_per_kind(own: list[Case]) -> list[Case]:
-    """The first case of every precision and attention."""
-    firsts: dict[tuple[str, str], Case] = {}
-    for case in own:
-        firsts.setdefault((case.get("precision"), case.get("attention")), case)
-    return list(firsts.values())
-
-
-def with_what(case: Case) -> str:
-    """The setting of a peak, and the GPU that holds it."""
-    where = setting(case.values, without=("size", "context", "file"))
-    return f"with {where} (a GPU of {devices.smallest(case.number('peak_bytes'))})"
-
-
-def at_shared_context(alike: list[Case], told: list[Case]) -> str:
-    """The peaks at the longest context that every precision has; empty if they are told already."""
-    contexts = [
-        set(distinct(list(matching(alike, precision=precision)), "context"))
-        for precision in distinct(alike, "precision")
-    ]
-    shared = set.intersection(*contexts) if contexts else set()
-    if not shared:
-        return ""
-    context = max(shared, key=float)
-    own = one_per_kind(list(matching(alike, context=context)))
-    if set(map(id, own)) <= set(map(id, told)):
-        return ""
-    peaks = "; ".join(f"{gib(case.number('peak_bytes'))} {with_what(case)}" for case in own)
-    return f"At context {context}, the longest measured in every precision: {peaks}. "
-
-
-def by_mode(own: list[Case]) -> list[tuple[str, str, float, float]]:
-    """Mode, context, and the peaks in fp32 and in bf16, of the largest model."""
-    longest = largest_with_peak(own)
-    if longest is None:
-        return []
-    names = ("size", "batch_size", "attention", "exec")
-    alike = [case for case in own if all(case.get(name) == longest.get(name) for name in names)]
-    return [
-        (mode, context, fp32, bf16)
-        for mode in ("inference", "forward", "train-step")
-        for context in sorted(distinct(alike, "context"), key=float)
-        for fp32, bf16 in [peaks(alike, mode, context)]
-        if not isnan(fp32) and not isnan(bf16)
-    ]
-
-
-def largest_with_peak(own: list[Case]) -> Case | None:
-    return largest([case for case in own if not isnan(case.number("peak_bytes"))], cost)
-
-
-def bf16_sentence(own: list[Case]) -> list[str]:
-    """The change of the peak by bf16, over the contexts of each mode."""
-    found, longest = by_mode(own), largest_with_peak(own)
-    if not found or longest is None:
-        return []
-    told = []
-    for mode in dict.fromkeys(row[0] for row in found):
-        rows = [(context, f"{100 * (bf16 / fp32 - 1):+.1f}%")
-                for one, context, fp32, bf16 in found if one == mode]  # fmt: skip
-        contexts, changes = zip(rows[0], rows[-1], strict=True)
-        told.append(
-            f"{mode} {' to '.join(dict.fromkeys(changes))} at context "
-            f"{' to '.join(dict.fromkeys(contexts))}"
-        )
-    where = setting(longest.values, without=("context", "precision", "file"))
-    return [f"bf16 instead of fp32 changes the peak of {where} by: {', '.join(told)}."]
-
-
-def bf16_table(own: list[Case]) -> list[Table]:
-    found, longest = by_mode(own), largest_with_peak(own)
-    if not found or longest is None:
-        return []
-    rows = [
-        [
-            mode,
-            context,
-            figure(fp32 / 2**30),
-            figure(bf16 / 2**30),
-            f"{100 * (bf16 / fp32 - 1):+.1f}%",
-        ]
-        for mode, context, fp32, bf16 in found
-    ]
-    caption = [f"Peaks of {setting(longest.values, without=('context', 'precision'))}."]
-    header = ["mode", "context", "fp32 (GiB)", "bf16 (GiB)", "change"]
-    return [grid("memory-bf16", "Peak memory in fp32 and in bf16", caption, header, rows)]
-
-
-def peaks(own: list[Case], mode: str, context: str) -> list[float]:
-    return [
-        next(
-            (case.number("peak_bytes")
-             for case in matching(own, mode=mode, context=context, precision=precision)
-             if not isnan(case.number("peak_bytes"))),
-            float("nan"),
-        )
-        for precision in ("fp32", "bf16")
-    ]  # fmt: skip
-
-
-def blocks(with_peak: list[Case]) -> list[str]:
-    """A tensor of the residual stream and the largest activation, with the course's batch where
-    that was measured."""
-    course = list(matching(with_peak, batch_size=COURSE["batch_size"], precision="fp32"))
-    case = largest(course, cost) or largest(with_peak, cost)
-    if case is None:
-        return []
-    sizes = [case.number(name) for name in ("batch_size", "context", "d_model")]
-    if any(map(isnan, sizes)):
-        return []
-    batch, context, width = sizes
-    stream = batch * context * width * 4
-    where = setting(case.values)
-    told = (
-        f"A tensor of the residual stream of {where} takes {figure(stream / 2**20, 3)} MiB: "
-        f"{batch:.0f} x {context:.0f} x {width:.0f} x 4 bytes"
-    )
-    listed = [one for one in course or with_peak if activations(one) is not None]
-    case = largest(list(matching(listed, mode="forward")) or listed, cost)
-    if case is None:
-        return [f"{told}."]
-    kept = activations(case)
-    block = kept.loc[kept["bytes"].idxmax()]
-    of_case = "" if setting(case.values) == where else f" of {setting(case.values)}"
-    return [
-        f"{told}; the largest block of activations of forward{of_case} is "
-        f"{figure(block['bytes'] / 2**20, 3)} MiB: {tensor(case, block)}{of_shape(block)}."
-    ]
-
-
-def activations(case: Case) -> DataFrame | None:
-    """The largest blocks of the forward pass."""
-    table = case.results.case_tables[case.row].get("memory/blocks")
-    if table is None:
+def largest_block(case: Case) -> pd.Series | None:
+    """Of the activations of the forward pass."""
+    table = of_case(case, "memory/blocks")
+    if table.empty:
         return None
     kept = table[(table["kind"] == "activation") & ~table["scope"].str.startswith("backward")]
-    return kept if len(kept) else None
+    return kept.loc[kept["bytes"].idxmax()] if len(kept) else None
 
 
-def tensor(case: Case, block: Series) -> str:
-    """The tensor of this size in its scope, with the scope; the scope alone if none fits."""
-    names = ("batch_size", "context", "d_model", "d_ff", "heads", "vocab")
-    batch, context, width, hidden, heads, vocab = map(case.number, names)
-    rows = batch * context
-    known = {
-        "ffn": {
-            "gate and up projections of the feed-forward network": rows * 2 * hidden,
-            "hidden activations of the feed-forward network": rows * hidden,
-        },
-        "attention": {"queries, keys and values": rows * 3 * width},
-        "computing attention scores": {"attention scores": rows * heads * context},
-        "final matmul": {"gradient of the attention probabilities": rows * heads * context},
-        "logits": {"logits": rows * vocab},
-    }
-    scope = block["scope"]
-    bytes_each = 4 if case.get("precision") in ("fp32", "tf32") else 2
-    for name, count in known.get(scope.rsplit("/", 1)[-1], {}).items():
-        if block["bytes"] == count * bytes_each:
-            return f"{name} (scope {scope})"
-    return f"scope {scope}"
+def sharding(pool: Pool, spread: Spread) -> Answer | None:
+    """Of a file that has the whole state too; each kind with its fastest choices."""
+    ranked = [c for c in pool.of("zero", "course", shard=SHARDS) if c.seconds("step") > 0]
+    sharded = [c.results for c in ranked if c.get("shard") != "none"]
+    lead = leading([c for c in ranked if c.get("shard") == "none"
+                    and any(c.results is own for own in sharded)], "course")  # fmt: skip
+    if lead is None:
+        return None
+    every = beside(ranked, lead, "shard", "bucket_mb", "prefetch", "reshard", "registration")
+    kinds = [[c for c in every if c.get("shard") == kind] for kind in SHARDS]
+    own = [min(same, key=lambda c: c.seconds("step")) for same in kinds if same]
+    whole = own[0]
+    least = min(own[1:], key=lambda c: (round(peak(c) / GIB, 1), c.seconds("step")))
+    ratios = {c.get("shard"): times(c.seconds("step") / whole.seconds("step")) for c in own[1:]}
+    sent = [f"{c.get('shard')} sends {c.number('sent_bytes') / 1e9:.2f} GB a step" for c in own[1:]
+            if c.number("sent_bytes") > 0]  # fmt: skip
+    told = [
+        "The peaks at the marks of the first step, and the state after it, are in the tables.",
+        "Beside a whole optimizer's step: "
+        + ", ".join(f"{kind} {ratio}" for kind, ratio in ratios.items()) + ".",
+        "The course's design is broadcast: whole tensors belong to ranks. ZeRO stage 1 shards the "
+        "flat array and reduce-scatters gradients. " + "; ".join(sent) + "." * bool(sent),
+    ]  # fmt: skip
+    return Answer(
+        change(peak(least) / peak(whole)),
+        f"{least.get('shard')} takes {least.gib()} a rank instead of {whole.gib()}, and "
+        f"{more(least.seconds('step') / whole.seconds('step'))} time ({whole.get('size')}, "
+        f"{whole.get('ranks')} ranks).",
+        [Bar("whole" if c is whole else c.get("shard"), peak(c) / GIB, c.gib()) for c in own],
+        least,
+        f"memory of a rank with {least.get('shard')}",
+        [(f"optimizer_state_sharding_accounting ({part})", one)
+         for part, one in zip("abc", told, strict=True)],
+        [grid("sharding", "What each sharding saves and costs",
+              ["sharded", *(f"peak {mark}" for mark in memory_marks.MARKS), "peak", "step (ms)"],
+              [[c.get("shard"), *at_marks(c), c.gib(), *phases(c, ["step"], spread)] for c in own],
+              f"The rank with the most. {spread.words}. {setting(own)}."),
+         *marks.build(whole.results.only([c.row for c in own]), spread)],
+        drawn([c for c in own if len(of_case(c, "memory/timeline"))], "memory")
+        + drawn(own, "memory-marks", "steps"),
+    )  # fmt: skip
 
 
-def of_shape(block: Series) -> str:
-    """ ", [4, 32, 512, 512] fp32"; nothing in files that do not have it."""
-    return f", {block['shape']} {block['dtype']}" if "shape" in block else ""
+def at_marks(case: Case) -> list[str]:
+    table = memory_marks.of_row(case.results, case.row)
+    peaks = {} if table is None else table["peak"].to_dict()
+    return [gib(peaks[mark]) if mark in peaks else ABSENT for mark in memory_marks.MARKS]

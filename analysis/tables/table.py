@@ -1,6 +1,7 @@
 """A table, independent of the output format."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import pandas as pd
@@ -39,6 +40,18 @@ class Table:
     @property
     def numeric(self) -> list[bool]:
         return [column.numeric for column in self.columns]
+
+
+def grid(
+    name: str, title: str, header: Sequence[str], rows: Sequence[Sequence[str]], *caption: str
+) -> Table:
+    """A table of texts; columns without words are right-aligned."""
+    cells = list(map(list, zip(*rows, strict=True))) or [[] for _ in header]
+    columns = [
+        Column(head, own, numeric=not any(cell[:1].isalpha() for cell in own))
+        for head, own in zip(header, cells, strict=True)
+    ]
+    return Table(name, title, list(caption), columns, data=None)
 
 
 def texts(header: str, cells: list[str]) -> Column:

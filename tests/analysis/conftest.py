@@ -2,14 +2,12 @@
 
 import re
 from collections.abc import Callable, Sequence
-from functools import cache
 from pathlib import Path
 
 import pytest
 
-from analysis import report
 from analysis.__main__ import main
-from conftest import ROOT, Run
+from conftest import Run
 from synthetic import STEP, CaseDict, case, write_file
 
 
@@ -68,32 +66,3 @@ def refused(capsys: pytest.CaptureFixture) -> Callable[..., str]:
 def write(tmp_path: Path) -> Callable[..., Path]:
     """write("a.h5", case(...), ..., created="..."): writes a result file to tmp_path."""
     return lambda name, *cases, **attributes: write_file(tmp_path / name, cases, **attributes)
-
-
-# One file of each kind of experiment, whose report is made in seconds; that of all published files
-# takes minutes.
-FEW = ("collectives-single-node-h200", "ddp-course-h200", "model-sizes-h200", "zero-course-h200")
-ALL = pytest.param("", marks=pytest.mark.long, id="all")
-
-
-@cache
-def report_of(names: str | tuple[str, ...]) -> report.Report:
-    """The report of the published files whose names begin so. Made once a session."""
-    files = sorted((ROOT / "results/reference").iterdir())
-    return report.of([path for path in files if path.name.startswith(names)])
-
-
-@pytest.fixture(scope="session", params=[ALL])
-def whole(request: pytest.FixtureRequest) -> report.Report:
-    return report_of(request.param)
-
-
-@pytest.fixture(scope="session", params=[pytest.param(FEW, id="few"), ALL])
-def made(request: pytest.FixtureRequest) -> report.Report:
-    """A report whose form is tested; its figures are those of `whole`."""
-    return report_of(request.param)
-
-
-@pytest.fixture(scope="session")
-def page(made: report.Report) -> str:
-    return report.html.page(made)

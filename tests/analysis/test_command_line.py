@@ -29,7 +29,7 @@ def test_it_runs_as_a_module_and_prints_the_written_path(good, tmp_path):
 
 
 def test_a_stop_leaves_no_temporary_file(tmp_path):
-    """While it decompresses."""
+    """While it decompresses, in a process of its own that ends after its parent."""
     packed = ROOT / "results" / "reference" / "ddp-profile-h200.h5.xz"
     arguments = [sys.executable, "-m", "analysis", "report", packed, "--output", "r.html"]
     folder = tmp_path / "tmp"
@@ -42,7 +42,10 @@ def test_a_stop_leaves_no_temporary_file(tmp_path):
             time.sleep(0.01)
         process.terminate()
         assert process.wait() == -signal.SIGTERM
-    assert not any(folder.iterdir())
+    deadline = time.monotonic() + 20
+    while any(folder.iterdir()):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def test_a_stopped_reader_leaves_the_files_of_its_parent(monkeypatch, tmp_path):
@@ -235,7 +238,7 @@ def files_of_at_most(size):
     [
         *[("tables", f"t.{form}") for form in ("md", "tex", "csv")],
         *[("figures", f"f.{form}") for form in ("svg", "png")],
-        *[("report", f"r.{form}") for form in ("html", "md")],
+        ("report", "r.html"),
     ],
 )
 def test_a_disk_that_fills_up_leaves_the_earlier_file(
@@ -249,7 +252,7 @@ def test_a_disk_that_fills_up_leaves_the_earlier_file(
         main([verb, str(good), "--output", str(output)])
     assert output.read_text() == "earlier"
     assert [path for path in output.parent.rglob("*") if path.is_file()] == [output]
-    (line,) = capsys.readouterr().err.splitlines()
+    *_, line = capsys.readouterr().err.splitlines()  # after those on progress
     assert re.fullmatch(rf"analysis: {output.parent}/\S+: cannot be written: File too large", line)
 
 

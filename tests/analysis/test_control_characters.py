@@ -35,7 +35,7 @@ def is_plain(words):
     ]
 
 
-@pytest.mark.parametrize("name", ["t.md", "t.csv", "r.md"])
+@pytest.mark.parametrize("name", ["t.md", "t.csv", "r.html"])
 def test_tables_and_reports(odd, tmp_path, name):
     (tmp_path / "out").mkdir()
     main(["tables" if name[0] == "t" else "report", str(odd), "--output",

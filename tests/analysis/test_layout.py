@@ -79,7 +79,7 @@ def test_a_caption_has_the_command_without_options_about_the_file(make_file):
     options = f"{of_file} --steps 3 --resumed --force"
     with h5py.File(path, "r+") as file:
         file.attrs["command"] = f"paceline model {options}\npaceline zero --output c.h5"
-    (line,) = layout.sources(load([path])[0])
+    line = layout.source(load([path])[0])
     assert line.endswith(": paceline model --steps 3 --resumed; paceline zero")
 
 

@@ -8,7 +8,6 @@ import pytest
 
 from analysis.__main__ import main
 from analysis.figures import norms
-from analysis.report import precision
 from analysis.result_file import opened
 from analysis.results import load
 from analysis.tables import norm_breaks
@@ -84,15 +83,3 @@ def test_a_norm_that_breaks_at_every_scale_has_no_range(measured, tmp_path):
     assert list(table["statistics"]) == ["float32", "rounded"]
     assert list(table["holds_from"].map(str)) == ["1", ""]
     assert list(table["breaks_at"].map(str)) == ["", ""]
-
-
-def test_the_report_says_at_which_scales_layer_norm_breaks(measured):
-    assert precision.norm_sentences(load([measured("--mean", "0,100")])) == [
-        "LayerNorm of fp16 input of mean 0: with fp32 statistics it has an error of at most 0.1 at "
-        "scales from 1e-06 to 10000 and a larger one at 1000000; with rounded statistics it has an "
-        "error of at most 0.1 at scales from 1e-06 to 1 and a larger one at 100.",
-        "LayerNorm of bf16 input of mean 0: with fp32 statistics it has an error of at most 0.1 at "
-        "all scales from 1e-06 to 1000000, the largest that was tried; with rounded statistics it "
-        "has an error of at most 0.1 at all scales from 1e-06 to 1000000, the largest that was "
-        "tried.",
-    ]

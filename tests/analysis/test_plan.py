@@ -1,17 +1,15 @@
-"""Plans (paceline plan --json) and ddp --predict in the report and in tables."""
+"""Plans (paceline plan --json) in the report and in tables."""
 
 import json
 
-import h5py
-import numpy as np
 import pytest
 
-from analysis import report, tables
+from analysis import tables
 from analysis.__main__ import main
-from analysis.report import facts, plan
+from analysis.report import paper
+from analysis.report.selection import pool_of
 from analysis.result_file import ResultError
 from analysis.results import load
-from synthetic import step, write_column
 
 STEP = {
     "section": "step_time", "products_s": 0.06, "traffic_s": 0.03, "fixed_s": 0.0, "tensor_s": 0.0,
@@ -20,7 +18,8 @@ STEP = {
 }  # fmt: skip
 PLAN = [
     {"section": "layout", "tokens": 4096.0, "peak_flops_per_s": 1e15, "element_bytes": 2.0},
-    {"section": "state", "parameters": 2e9, "state_bytes": 32e9},
+    {"section": "state", "parameters": 2e9, "state_bytes": 32e9, "weights_bytes": 8e9,
+     "gradients_bytes": 8e9, "optimizer_bytes": 16e9},
     {"section": "compute_bound", "overlapped_tokens": 1000.4, "overlapped_tokens_per_device": 125.0,
      "serial_tokens": None, "serial_tokens_per_device": None},
     STEP,
@@ -33,9 +32,11 @@ PLAN = [
 ]  # fmt: skip
 CHECK = [
     {"case": "a", "predicted_step_s": None, "measured_step_s": 0.2, "step_error_percent": None,
-     "predicted_peak_bytes": 1e9, "peak_error_percent": -2.0, "sent_error_percent": None},
+     "predicted_peak_bytes": 1e9, "measured_peak_bytes": 1e9,
+     "peak_error_percent": -2.0, "sent_error_percent": None},
     {"case": "b", "predicted_step_s": 0.11, "measured_step_s": 0.1, "step_error_percent": 10.0,
-     "predicted_peak_bytes": 1e9, "peak_error_percent": 1.0, "sent_error_percent": None},
+     "predicted_peak_bytes": 1e9, "measured_peak_bytes": 1e9,
+     "peak_error_percent": 1.0, "sent_error_percent": None},
 ]  # fmt: skip
 
 
@@ -49,133 +50,43 @@ def planned(tmp_path):
     return write
 
 
-def section(*paths):
-    return plan.section([one for path in paths for one in load([path])])
+@pytest.fixture
+def answered(planned):
+    """answered(rows, ...): the answers of the report's questions on plans, by these files."""
+
+    def of(question, *files):
+        paths = [planned(rows, f"{number}.jsonl") for number, rows in enumerate(files)]
+        pool = pool_of([results for path in paths for results in load([path])])
+        return question(pool, tables.Spread.INTERVAL)
+
+    return of
 
 
-def test_a_plan_tells_the_step_the_compute_bound_batch_and_the_scaling(planned):
-    found = section(planned(PLAN))
-    assert found.sentences == [
-        "By the plan in deep.jsonl (2.00 billion parameters, 4,096 tokens a step), a step takes "
-        "100.0 ms: matrix products 60.0%, other memory traffic 30.0%, exposed exchange 6.0%, "
-        "contention with the overlapped exchange 4.0%.",
-        "By the plan in deep.jsonl, the layout is compute bound from 1,000 tokens on if "
-        "communication is overlapped, at no batch size if the kinds of communication run one after "
-        "another; the planned batch has 4,096.",
-        "By the plan in deep.jsonl, 64 ranks have an efficiency of 0.900 and a peak of 32.0 GiB "
-        "(34.4 GB) each. Extrapolated: collectives of 64 ranks, fitted on 4.",
-    ]
-    by_name = {table.name: table for table in found.tables}
-    assert by_name["deep-step"].rows[0] == ["matrix products", "60.00", "60.0%"]
-    assert by_name["deep-step"].rows[-1] == ["exchange, overlapped or not", "50.00", ""]
-    assert by_name["deep-compute-bound"].rows == [
-        ["overlapped", "1,000", "125"],
-        ["serial", "no batch", "no batch"],
-        ["serial rings", "no batch", "no batch"],
-    ]
-    assert by_name["deep-plan-what-if"].rows == [["as planned", "1,000", "–", "4,096", "50.00"]]
-    assert by_name["deep-plan-scaling"].rows[1][:2] == ["64", "100.0"]
-    assert found.is_measured
+def test_the_largest_plan_answers_the_accounting(answered):
+    small = [row | {"parameters": 1e9} if row["section"] == "state" else row for row in PLAN]
+    found = answered(paper.accounting, small, PLAN)
+    assert found.sentence == (
+        "Weights, gradients and optimizer state of 2 billion parameters take 32.00 GB."
+    )
+    assert found.tables[0].rows == [["as planned", "1,000", "–", "50.00 GB"]]
 
 
-def test_a_layout_that_is_never_compute_bound(planned):
-    bound = {"section": "compute_bound", "overlapped_tokens": None, "serial_tokens": None}
-    (told,) = section(planned([*PLAN[:2], bound])).sentences
-    assert told == "By the plan in deep.jsonl, the layout is compute bound at no batch size."
+def test_predictions_beside_measured_cases(answered):
+    found = answered(paper.predictions, CHECK)
+    assert found.sentence == (
+        "Predicted steps are 10% off in the median of 1 cases, at most 10%; predicted memory at "
+        "most 1%."
+    )
+    assert found.tables[0].rows[0][:4] == ["b", "110.0", "100.0", "+10.0%"]
 
 
-def test_a_compute_bound_batch_that_is_equal_either_way_is_told_once(planned):
-    bound = {"section": "compute_bound", "overlapped_tokens": 1000.4, "serial_tokens": 1000.3}
-    assert section(planned([*PLAN[:2], bound])).sentences == [
-        "By the plan in deep.jsonl, the layout is compute bound from 1,000 tokens on, whether "
-        "communication is overlapped or its kinds run one after another; the planned batch has "
-        "4,096."
-    ]
+def test_without_a_plan_nothing_is_said(answered):
+    assert answered(paper.predictions, PLAN) is None
+    assert answered(paper.accounting, CHECK) is None
 
 
-def test_the_scaling_of_a_plan_without_a_step_is_that_of_the_most_ranks(planned):
-    (told,) = section(planned([*PLAN[:2], *PLAN[5:]])).sentences
-    assert told.startswith("By the plan in deep.jsonl, 128 ranks have an efficiency of 0.400")
-
-
-@pytest.mark.parametrize("ranks", [1, 64, 128])
-def test_the_scaling_of_a_plan_is_that_of_its_ranks(planned, ranks):
-    equal = [{**row, "step_s": 0.1} if row["section"] == "scaling" else row for row in PLAN]
-    layout = {**PLAN[0], "ranks": ranks}
-    told = section(planned([layout, *equal[1:]])).sentences[-1]
-    assert told.startswith(f"By the plan in deep.jsonl, {ranks} ranks have an efficiency of ")
-
-
-def test_predictions_beside_measured_cases(planned):
-    found = section(planned(CHECK, "check.jsonl"))
-    assert found.sentences == [
-        "The predictions in check.jsonl differ from the measured cases: steps by 10.0% (1 of 2 "
-        "cases), peaks by 1.00 to 2.00% (2 of 2 cases), bytes sent not compared."
-    ]
-    (table,) = found.tables
-    assert [row[:3] for row in table.rows] == [["a", "–", "200.0"], ["b", "110.0", "100.0"]]
-
-
-def add_predictions(path, rows):
-    with h5py.File(path, "r+") as file:
-        for name, values in rows.items():
-            write_column(file.require_group("predict"), name, values)
-
-
-def test_ddp_predict_is_beside_the_measured_wait(make_file):
-    path = make_file([step("bucketed", 0.1, 1.0), step("bucketed", 0.2, 25.0)], experiment="ddp")
-    rows = {"case": ["case-001", "case-002"], "bucket_mb": [1.0, 25.0], "buckets": [8.0, 2.0],
-            "predicted_overhead_s": [0.002, 0.003], "measured_exposed_s": [0.001, np.nan],
-            "measured_step_s": [0.1, 0.2], "predicted_best_bucket_mb": [4.0, 4.0],
-            "measured_best_bucket_mb": [1.0, 1.0]}  # fmt: skip
-    add_predictions(path, rows)
-    found = section(path)
-    assert found.sentences == [
-        "By ddp --predict (sweep), buckets of 4.00 MB are the best, with a wait of 2.00 times the "
-        "measured one; the fastest measured: 1.00 MB."
-    ]
-    assert found.tables[0].rows[0] == ["sweep", "1.000", "2.000", "1.000", "100.0"]
-
-
-def test_ddp_predict_is_told_by_setting(make_file):
-    """Both best sizes are those of a setting: the prediction depends on the bytes sent, and the
-    fastest is among the cases that differ only in the bucket size."""
-    cases = [step("bucketed", 0.1, size) for size in (1.0, 25.0, 1.0, 25.0)]
-    for case, (context, dtype) in zip(cases, [(128, "fp32")] * 2 + [(256, "bf16")] * 2,
-                                      strict=True):  # fmt: skip
-        case["factors"] = case["factors"] | {"context": context, "comm_dtype": dtype}
-    path = make_file(cases, experiment="ddp")
-    add_predictions(path, {
-        "case": [f"case-00{n}" for n in range(4)], "bucket_mb": [1.0, 25.0, 1.0, 25.0],
-        "buckets": [8.0] * 4, "predicted_overhead_s": [0.002, 0.003, 0.001, 0.001],
-        "measured_exposed_s": [0.001, 0.001, 0.002, np.nan], "measured_step_s": [0.1] * 4,
-        "predicted_best_bucket_mb": [4.0, 4.0, 2.0, 2.0],
-        "measured_best_bucket_mb": [1.0, 1.0, 25.0, 25.0],
-    })  # fmt: skip
-    names = [one.get("case") for one in facts.cases(load([path]))]
-    assert names == [f"case-00{n}" for n in range(4)]
-    assert section(path).sentences == [
-        "By ddp --predict (sweep) for xl, context 128, batch size 2 per rank, fp32, 2 ranks, "
-        "buckets of 4.00 MB are the best, with a wait of 2.00 to 3.00 times the measured one; the "
-        "fastest measured: 1.00 MB.",
-        "By ddp --predict (sweep) for xl, context 256, batch size 2 per rank, fp32, 2 ranks, sent "
-        "as bf16, buckets of 2.00 MB are the best, with a wait of 0.500 times the measured one; "
-        "the fastest measured: 25.0 MB.",
-    ]
-
-
-def test_without_a_plan_nothing_is_said(make_file):
-    found = section(make_file([step("flat", 0.1)], experiment="ddp"))
-    assert not found.is_measured and not found.sentences
-
-
-def test_the_whole_report_and_the_tables_of_plans(planned, tmp_path):
-    paths = [planned(PLAN), planned(PLAN, "wide.jsonl"), planned(CHECK, "check.jsonl")]
-    whole = report.of(paths)
-    assert [one.name for one in whole.sections if one.sentences] == ["accounting", "plan"]
-    page = report.html.page(whole)
-    assert "By the plan in wide.jsonl (2.00 billion" in page and "nan" not in page
-    names = [table.name for table in tables.of(load([paths[0]])[0])]
+def test_the_tables_of_a_plan(planned):
+    names = [table.name for table in tables.of(load([planned(PLAN)])[0])]
     assert names == ["plan-state", "plan-step-time", "plan-what-if", "plan-scaling"]
 
 
@@ -247,10 +158,10 @@ def test_what_is_no_json(tmp_path, rows):
         load([path])
 
 
-@pytest.mark.parametrize("arguments", [["--preset", "xxl"], ["--size", "tiny"]])
-def test_what_paceline_prints(paceline, planned, arguments):
-    done = paceline("plan", *arguments, "--json")
-    rows = [json.loads(line) for line in done.out.splitlines()]
-    found = section(planned(rows))
-    assert "a step takes" in found.sentences[0] and "matrix products" in found.sentences[0]
-    assert any(table.name == "deep-step" for table in found.tables)
+def test_what_paceline_prints_answers_the_accounting(paceline, answered):
+    done = paceline("plan", "--preset", "xxl", "--json")
+    found = answered(paper.accounting, [json.loads(line) for line in done.out.splitlines()])
+    assert found.number == "3,518 GB"
+    parts = [part for part, _ in found.parts]
+    assert sorted(set(parts)) == [f"communication_accounting ({part})" for part in "abcd"]
+    assert "from 20,444 tokens (319 a device)" in dict(found.parts)["communication_accounting (c)"]

@@ -37,16 +37,16 @@ FILES_WITH = (
     (MEASURED_STEPS | PROFILED, "ddp-profile-h200 model-profile-sizes-h200"),
     (MEASURED_STEPS | PROFILED | {"speedups"}, "model-profile-h200"),
     (ATTENTION, "attention-flash4-h200 attention-leaderboard-h200 attention-peers-h200"),
-    (ATTENTION | {"attention-speedup"}, """
-     attention-flash-benchmark-16gb-h200 attention-flash-benchmark-h200
-     attention-pytorch-16gb-h200 attention-pytorch-h200"""),
+    (ATTENTION | {"attention-speedup"}, "attention-pytorch-16gb-h200 attention-pytorch-h200"),
+    (ATTENTION | {"attention-speedup", "attention-precision"}, """
+     attention-flash-benchmark-16gb-h200 attention-flash-benchmark-h200"""),
     ({"collectives"}, """
      collective-peers-h200 collectives-2-h200 collectives-4-h200 collectives-single-node-h200
      collectives-symmetric-h200"""),
     (PEERS, """
      data-parallel-peers-h200 model-compile-peers-h200 model-compile-peers-modes-h200"""),
     ({"accumulation", "norms"}, "precision-course-h200"),
-    (set(), "plan-check-ddp-course-h200 plan-xl-h200"),
+    (set(), "plan-check-ddp-course-h200 plan-xl-h200 plan-xxl"),
 )  # fmt: skip
 EXPECTED = {name: drawn for drawn, names in FILES_WITH for name in names.split()}
 

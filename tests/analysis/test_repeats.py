@@ -2,7 +2,7 @@
 
 import pytest
 
-from analysis import repeats, report
+from analysis import repeats
 from analysis.results import load
 from analysis.tables import cases as cases_table
 from analysis.tables.spread import Spread
@@ -101,53 +101,3 @@ def test_the_table_tells_why_it_has_two_rows(two):
     (table,) = cases_table.build(results, Spread.INTERVAL)
     assert table.header[0] == "file" and table.rows[0][0] == "new" and table.rows[1][0] == "old"
     assert table.caption[-1].startswith("new.h5 (paceline bbbbbbb, 2026-11-21T10:00:00Z")
-
-
-def test_the_report_names_both_files_and_prefers_the_newer(two, tmp_path):
-    paths = two([row(0.1)], [row(0.12)])
-    for order in (paths, paths[::-1]):
-        (written, *_) = report.write(order, tmp_path / "r.md")
-        text = written.read_text("utf-8")
-        assert text.count("Settings in several files") == 1
-        assert text.index("Settings in several files") > text.index("Terms")  # after the questions
-        assert text.count("is 1.20 times that of the latter") >= 1
-        assert "of the 120.0 ms of a step of xl, context 128, batch size 2, fp32, file new" in text
-        assert "of the 100.0 ms" not in text
-
-
-def test_a_comparison_of_exchanges_names_the_file(two):
-    before, after = (
-        [row(seconds, sync="flat"), row(2 * seconds, sync="naive")] for seconds in (0.1, 0.12)
-    )
-    whole = report.of(two(before, after, OLD | {"experiment": "ddp"}, NEW | {"experiment": "ddp"}))
-    (section,) = [one for one in whole.sections if one.name == "ddp-flat"]
-    (told,) = section.sentences
-    assert " 50.0% shorter on AMD EPYC (file new); 50.0% shorter on AMD EPYC (file old)" in told
-    assert [[row[0], *row[2:3], row[5]] for row in section.tables[0].rows] == [
-        ["file new", "120.0", "240.0: 50.0% shorter"],
-        ["file old", "100.0", "200.0: 50.0% shorter"],
-    ]
-
-
-def test_files_of_one_name_are_told_apart_by_their_folders(make_file, tmp_path):
-    paths = []
-    for folder, seconds, run in (("before", 0.1, OLD), ("after", 0.12, NEW)):
-        (tmp_path / folder).mkdir()
-        paths.append(make_file([row(seconds)], f"{folder}/sweep.h5", **run))
-    whole = report.of(paths)
-    (one,) = whole.repeats
-    assert f"`python3 -m analysis compare {paths[0]} {paths[1]}`" in one.sentence
-    assert f"file {paths[1]}." in whole.sections[0].headline
-
-
-def test_rows_of_one_table_have_their_file(two):
-    whole = report.of(two([row(0.1)], [row(0.12)]))
-    (peaks,) = [t for s in whole.sections for t in s.tables if t.name == "memory-peaks"]
-    files = [line[peaks.header.index("file")] for line in peaks.rows]
-    assert files == ["new", "old"]
-
-
-def test_a_report_without_repeats_names_no_file(two, tmp_path):
-    (written, *_) = report.write(two([row(0.1)], [row(0.1)]), tmp_path / "r.md")
-    text = written.read_text("utf-8")
-    assert "Settings in several files" not in text and ", file " not in text

@@ -4,7 +4,8 @@ import pytest
 
 from analysis import tables
 from analysis.figures import scaling
-from analysis.report import ddp, sharding
+from analysis.report.parallel import scaling as answer
+from analysis.report.selection import pool_of
 from analysis.results import joined, load
 from analysis.tables import scaling as scaling_table
 from legibility import assert_legible
@@ -52,22 +53,8 @@ def weak(make_file):
     return loaded
 
 
-def scaling_of(section):
-    shown = [table for table in section.tables if table.name.endswith("scaling")]
-    drawn = [drawing for drawing in section.drawings if drawing.name.endswith("scaling")]
-    return shown, drawn
-
-
 def efficiency(table):
     return next(one.cells for one in table.columns if one.header == "efficiency (%)")
-
-
-def test_the_report_joins_files_of_one_setting_from_one_rank_on(weak):
-    shown, drawn = scaling_of(ddp.bucketed(weak(SETTINGS)))
-    assert [efficiency(table) for table in shown] == [["100.0", "50.00", "25.00"]] * 2
-    assert [one.source.count(".h5") for one in drawn] == [3, 3]
-    for one in drawn:
-        assert_legible(one.name, one.figure)
 
 
 def test_long_settings_are_legible(weak):
@@ -78,10 +65,19 @@ def test_long_settings_are_legible(weak):
     assert_legible("scaling", drawn)
 
 
+def test_the_report_joins_files_of_one_setting_from_one_rank_on(weak):
+    found = answer(pool_of(weak(SETTINGS)), tables.Spread.INTERVAL)
+    assert efficiency(found.tables[0]) == ["100.0", "50.00", "25.00"]
+    assert (found.number, found.unit) == ("25.0%", "efficiency on 4 ranks")
+    ((drawing, drawn),) = [(one, scaling.draw(one.results)) for one in found.drawings]
+    assert drawing.name == "scaling"
+    assert_legible("scaling", drawn)
+
+
 def test_sharded_steps_scale_from_the_data_parallel_step_of_one_rank(weak):
     first, _ = SETTINGS
     alone = weak([first], ranks=[1])
     sharded = weak([first], ranks=[2, 4], experiment="zero", kind="shard", exchange="zero1")
-    (shown,), (drawn,) = scaling_of(sharding.section(alone + sharded))
-    assert efficiency(shown) == ["100.0", "50.00", "25.00"]
-    assert_legible(drawn.name, drawn.figure)
+    found = answer(pool_of(alone + sharded), tables.Spread.INTERVAL)
+    assert efficiency(found.tables[0]) == ["100.0", "50.00", "25.00"]
+    assert found.bars[0].text == "25.0%"

@@ -167,6 +167,25 @@ def test_a_file_per_measured_case(timed, tmp_path, capsys):
     assert list(written(capsys, timed, tmp_path / "memory")) == [f"{case_id(0)}.pickle"]
 
 
+def test_a_case_that_cannot_be_read_does_not_block_the_others(make_file, timed, tmp_path, capsys):
+    """One releases what was never allocated, one has no timeline, fsdp has no whole array."""
+    with h5py.File(timed, "r") as whole:
+        path = make_file([case({"size": size}, STEP) for size in ("a", "b", "c")], "three.h5")
+        with h5py.File(path, "r+") as file:
+            for number in (0, 1):
+                whole.copy(f"cases/{case_id(0)}/memory", file[f"cases/{case_id(number)}"])
+            file[f"cases/{case_id(0)}/memory/timeline/address"][4] = 1
+            del file[f"cases/{case_id(1)}/memory/parameters"]
+            file.create_group(f"cases/{case_id(1)}/memory/parameters")
+    main(["snapshot", str(path), "--output", str(tmp_path / "s")])
+    out, err = capsys.readouterr()
+    assert out.splitlines() == [f"{tmp_path}/s.{case_id(1)}.pickle"]
+    assert err == (
+        f"analysis: warning: {path}: case {case_id(0)}: its memory timeline cannot be read, left "
+        "out\n"
+    )
+
+
 @pytest.mark.parametrize(("size", "kind"), [(2**20 - 1, "small"), (2**20, "large")])
 def test_a_segment_is_large_from_1_mib_on(size, kind):
     assert segment_of(4096, 4096 + size, [])["segment_type"] == kind

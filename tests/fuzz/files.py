@@ -161,11 +161,11 @@ READERS = (merge, resume, load, tokens)
 # Verbs of the analysis with their outputs; those that read the timelines of profiles, and of
 # bench/peers/, are drawn more often where there are some.
 VERBS = [("tables", "t.md"), ("tables", "t.tex"), ("tables", "t.csv"), ("figures", "f.png"),
-         ("figures", "f.svg"), ("report", "r.html"), ("report", "r.md"), ("trace", "t"),
+         ("figures", "f.svg"), ("report", "r.html"), ("trace", "t"),
          ("snapshot", "s"), ("peers", "p.md"), ("compare", ""), ("rates", "r.json"),
          ("check-plan", "")]  # fmt: skip
 OF_TIMELINES = [("trace", "t"), ("snapshot", "s"), ("figures", "f.svg")]
-OF_PEERS = [("peers", "p.md"), ("report", "r.md")]
+OF_PEERS = [("peers", "p.md"), ("report", "r.html")]
 
 
 def unreadable(folder: Path, verb: str) -> str:
