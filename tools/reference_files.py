@@ -43,6 +43,7 @@ Predictions by closed forms and measured rates:
     build/paceline plan --hardware h200 --ranks 8 --bucket-mb 100 --size xl --precision bf16 \\
       --context 512 --attention flash --exec compiled --rates rates-h200.json \\
       --json > plan-xl-h200.jsonl
+    build/paceline plan --preset xxl --json > plan-xxl.jsonl
     python3 -m analysis check-plan ddp-course-h200.h5 --from model-sizes-h200.h5.xz \\
       model-batches-h200.h5.xz collectives-single-node-h200.h5 ddp-course-h200.h5 \\
       --json > plan-check-ddp-course-h200.jsonl
