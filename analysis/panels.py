@@ -1,6 +1,6 @@
 """Panels of curves in rows and columns, and the points with intervals that they show."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,11 +12,19 @@ from . import style
 from .formatting import case_label, figure, text
 from .layout import Sheet
 
+MOST = 12  # panels of a figure
 LEFT, GAP, HEADING, BELOW = 0.68, 0.24, 0.28, 0.56  # inches around a panel's axes
 OWN_SCALE = 0.8  # inches from a panel to the next, where each shows a scale of its own
 MIN_TICKS = 3  # of a logarithmic axis
 LOST_STEP = 0.07  # of the axes' height, between the crosses of several series at one point
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def greatest(rows: Collection[int], key: Callable[[int], float]) -> list[int]:
+    """At most MOST of the rows, those with the greatest keys, in ascending order."""
+    ordered = sorted(rows)
+    ranks = np.argsort([-key(row) for row in ordered], kind="stable")
+    return sorted(ordered[rank] for rank in ranks[:MOST])
 
 
 @dataclass(frozen=True)

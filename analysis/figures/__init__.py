@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 
 from .. import plan_rows, profiles, style
 from ..output import whole
+from ..panels import greatest
 from ..result_file import ResultError
 from ..results import Results, as_written, load
 from . import (
@@ -61,7 +62,6 @@ OF_PROFILES = {
     "block": block.draw,
     "attention-kernels": attention_kernels.draw,
 }
-MOST = 12  # panels of profiles
 NAMES = frozenset({*OF_RESULTS, *OF_PROFILES})
 
 
@@ -108,10 +108,10 @@ def of(results: Results, names: Collection[str] = NAMES) -> list[tuple[str, Figu
 
 
 def longest(results: Results) -> list[int]:
-    """At most MOST rows of profiled cases, those with the longest steps."""
+    """Rows of profiled cases, those with the longest steps."""
     medians = results.medians.fillna(0)
     rows = [row for row, one in enumerate(results.case_tables) if "trace/ranks" in one]
-    return sorted(sorted(rows, key=lambda row: -medians[row])[:MOST])
+    return greatest(rows, lambda row: medians[row])
 
 
 def write(paths: Sequence[Path], targets: Targets) -> list[Path]:

@@ -13,7 +13,7 @@ from ..formatting import capitalized, label, text
 from ..hardware import DATASHEET
 from ..layout import Sheet
 from ..pairs import Pair
-from ..panels import Grid, Series, draw_lost, draw_points, legend, log_axes, series_of
+from ..panels import MOST, Grid, Series, draw_lost, draw_points, legend, log_axes, series_of
 from ..results import Results
 
 ALONG, COLUMNS = "context", "head_dim"
@@ -21,7 +21,6 @@ PHASES = ("forward", "backward", "both")
 WIDTH, HEIGHT = 2.55, 1.75  # inches
 ROOF = {"color": style.INK, "lw": 0.9, "ls": (0, (1, 1.5)), "zorder": 1}
 MIB = 2**20
-MOST = 12  # panels
 
 # Low, middle and high of the quantity in a row of panels, by case.
 Values = tuple[pd.Series, pd.Series, pd.Series]

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from ..formatting import capitalized
 from ..layout import Sheet
-from ..panels import OWN_SCALE, Grid, Series, draw_points, legend, log_axes, plain, series_of
+from ..panels import MOST, OWN_SCALE, Grid, Series, draw_points, legend, log_axes, plain, series_of
 from ..results import Results
 
 ALONG, ROWS = "bytes", "op"
@@ -17,7 +17,7 @@ WIDTH, HEIGHT = 4.6, 2.7  # inches
 MICROSECONDS, GB = 1e6, 1e9
 SIZES = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1, "B"))
 BINARY = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
-MOST = 6  # rows of two panels
+MOST_ROWS = MOST // 2  # of two panels
 
 
 def draw(results: Results) -> Figure | None:
@@ -26,7 +26,7 @@ def draw(results: Results) -> Figure | None:
         return None
     names = [name for name in results.varying if name not in (ALONG, ROWS)]
     series = series_of(frame[results.medians.notna()], names, ALONG)
-    ops = list(frame[ROWS].unique())[:MOST]
+    ops = list(frame[ROWS].unique())[:MOST_ROWS]
     grid = Grid(len(ops), 2, WIDTH, HEIGHT, OWN_SCALE)
     sheet = Sheet(results, "Collectives over message size", notes(results), grid.body,
                   legend(series))  # fmt: skip
@@ -62,8 +62,8 @@ def notes(results: Results) -> Sequence[str]:
     lines = [f"{capitalized(results.count('repetitions'))}. Bars: 95% intervals{few}."]
     if "fit" in results.file_tables:
         lines.append("Lines: the fit, latency + bytes / bandwidth.")
-    if (count := results.frame[ROWS].nunique()) > MOST:
-        lines.append(f"The first {MOST} of {count} operations.")
+    if (count := results.frame[ROWS].nunique()) > MOST_ROWS:
+        lines.append(f"The first {MOST_ROWS} of {count} operations.")
     if lost := int((results.frame["status"] != "ok").sum()):
         lines.append(f"{lost} cases were not measured.")
     return lines

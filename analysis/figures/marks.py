@@ -10,13 +10,13 @@ from matplotlib.figure import Figure
 from .. import memory_marks, style
 from ..formatting import figure, label
 from ..layout import Sheet
+from ..panels import MOST, greatest
 from ..results import Results
 
 GIB = 2**30
 COLUMNS = 2
 WIDTH, LABELS, ROW, HEADING, AXIS, GAP = 4.0, 1.25, 0.25, 0.28, 0.45, 0.35  # inches
 BAR = 0.7  # of a row
-MOST = 12  # panels
 
 
 def draw(results: Results) -> Figure | None:
@@ -25,9 +25,8 @@ def draw(results: Results) -> Figure | None:
     cases = {row: marks for row, marks in cases.items() if marks is not None}
     if not cases:
         return None
-    most_of = sorted(cases, key=lambda row: -cases[row]["peak"].max())[:MOST]
     shown = f"The {MOST} of {len(cases)} cases with the highest peaks. " * (len(cases) > MOST)
-    cases = {row: marks for row, marks in cases.items() if row in most_of}
+    cases = {row: cases[row] for row in greatest(cases, lambda row: cases[row]["peak"].max())}
     labels = results.labels
     columns = min(COLUMNS, len(cases))
     lines = ceil(len(cases) / columns)

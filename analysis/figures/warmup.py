@@ -12,6 +12,7 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 from .. import style
 from ..formatting import case_label, figure, text
 from ..layout import Panel, Sheet, panels_of, time_unit
+from ..panels import MOST, greatest
 from ..result_file import Samples
 from ..results import Results
 from ..tables.warmup import longest_of_each_run
@@ -19,7 +20,6 @@ from ..tables.warmup import longest_of_each_run
 PHASE = "step"
 # Above this many cases all cells share one axis, of multiples of each case's median.
 MAX_WITH_OWN_AXIS = 8
-MOST = 12  # cells
 # Above this many ranks colours could not be told apart.
 MAX_COLORED_RANKS = len(style.RANKS)
 # If the first step is this many times the median, a logarithmic axis keeps the rest readable.
@@ -117,13 +117,14 @@ def draw(results: Results) -> Figure | None:
 
 
 def slowest_first(results: Results) -> list[int]:
-    """At most MOST rows: those whose first step takes longest beside the median."""
+    """The rows whose first step takes longest beside the median."""
     medians = results.frame["step_median_s"].to_numpy()
-    ratios = [
-        -all_steps(samples)[:, 0].max() / median if has_warmup(samples) else 0.0
-        for samples, median in zip(results.samples, medians, strict=True)
-    ]
-    return sorted(np.argsort(ratios, kind="stable")[:MOST])
+
+    def ratio(row: int) -> float:
+        samples = results.samples[row]
+        return all_steps(samples)[:, 0].max() / medians[row] if has_warmup(samples) else 0.0
+
+    return greatest(range(len(medians)), ratio)
 
 
 def grid_for(panels: list[Panel], own_scales: bool) -> Grid:

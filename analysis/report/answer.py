@@ -102,19 +102,15 @@ def paired(
 ) -> list[Pair]:
     """Cases that differ only in `factor`, `base` first: a pair for each value of `axes`, of the
     file that ranks first with both."""
-    bases = [case for case in ranked if case.get(factor) == base]
     others = [case for case in ranked if case.get(factor) == other]
-    both = [case for case in bases if any(is_alike(case, one, [factor]) and
-            one.results is case.results for one in others)]  # fmt: skip
+    partners = {
+        case: next((one for one in others if one.results is case.results
+                    and is_alike(case, one, [factor])), None)
+        for case in ranked if case.get(factor) == base
+    }  # fmt: skip
+    both = [case for case, partner in partners.items() if partner]
     lead = leading(both, preset)
-    if lead is None:
-        return []
-    own = [case for case in both if case.results is lead.results]
-    return [
-        (case, next(one for one in others
-                    if one.results is case.results and is_alike(case, one, [factor])))
-        for case in beside(own, lead, *axes)
-    ]  # fmt: skip
+    return [(case, partners[case]) for case in beside(both, lead, *axes)] if lead else []
 
 
 def speedups(

@@ -85,7 +85,7 @@ def profile(pool: Pool, spread: Spread) -> Answer | None:
               ["context", "precision", "size (MiB)", "shape", "scope"],
               [[c.shown("context"), c.get("precision"), f"{block['bytes'] / MIB:,.0f}",
                 str(block.get("shape", "")), block["scope"]] for c, block in blocks])],
-        drawn([c for c in timed if c.results is timed[0].results], "memory")
+        drawn(timed, "memory")
         + drawn([lead], "memory-marks"),
     )  # fmt: skip
 

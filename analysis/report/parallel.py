@@ -94,8 +94,7 @@ def exchange(pool: Pool, spread: Spread) -> Answer | None:
               ["exchange", *(f"{label(name)} (ms)" for name in PHASES), "exposed"],
               [[named(c), *phases(c, PHASES, spread), exposed(c)] for c in by.values()],
               f"Of bucketed the fastest size. {spread.words}. {setting(every)}.")],
-        drawn(every, "steps")
-        + drawn([c for c in profiled if c.results is profiled[0].results], "streams"),
+        drawn(every, "steps") + drawn(profiled, "streams"),
     )  # fmt: skip
 
 

@@ -137,11 +137,11 @@ def from_cold(pool: Pool, spread: Spread) -> Answer | None:
         return None
     alike = beside(ranked, lead, "size")
     return Answer(
-        times(first_step(lead) / lead.seconds("step")),
+        times(slower_first(lead)),
         f"The first step of {lead.get('size')} takes {ms(first_step(lead))}, the median of later "
         f"ones is {lead.ms()}.",
-        [Bar(c.get("size"), first_step(c) / c.seconds("step"),
-             times(first_step(c) / c.seconds("step")), [(c, FIRST), (c, "step")]) for c in alike],
+        [Bar(c.get("size"), slower_first(c), times(slower_first(c)), [(c, FIRST), (c, "step")])
+         for c in alike],
         lead,
         "the first step beside later ones",
         [("benchmarking_script (c)", "The first step also loads kernels and allocates memory. The "
@@ -177,6 +177,11 @@ def first_step(case: Case) -> float:
     """Seconds; NaN if it was not recorded."""
     steps = case.results.samples[case.row].warmup.get("step")
     return nan if steps is None or not steps.size else float(steps[:, 0].max())
+
+
+def slower_first(case: Case) -> float:
+    """How many times as long the first step takes as the median of later ones."""
+    return first_step(case) / case.seconds("step")
 
 
 def precision(pool: Pool, spread: Spread) -> Answer | None:

@@ -24,7 +24,7 @@ def test_every_series_has_the_curve_of_its_fit(name):
     fits = results.file_tables["fit"]
     sizes = results.frame["bytes"].to_numpy(float)
     times = collectives.draw(results).axes[::2]
-    operations = results.frame["op"].unique()[: collectives.MOST]
+    operations = results.frame["op"].unique()[: collectives.MOST_ROWS]
     assert len(times) == len(operations)
     for axes, operation in zip(times, operations, strict=True):
         own = fits[fits["op"] == operation]
