@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 
 from analysis.comparison import Ratio, ratio_of, verdict_of
+from analysis.median_interval import autocorrelation_time, median_interval
 from conftest import ROOT
 
 
 def spread(low, high, count=10):
-    return np.linspace(low, high, count)
+    """Short and long ones by turns, so that the autocorrelation is not positive."""
+    return np.linspace(low, high, count).reshape(2, -1).T.ravel()
 
 
 def pairs_of(ratios):
@@ -24,11 +26,36 @@ def pairs_of(ratios):
 
 
 def test_one_pair_allows_for_the_spread_of_both():
-    """Spreads 1.2 / 1 and 3.6 / 2.4, medians 1.1 and 3."""
-    found = ratio_of([(spread(1, 1.2), spread(2.4, 3.6))])
-    factor = (1.2 * 1.5) ** 2
+    """Spreads 1.2 / 1 and 3.6 / 2.4, medians 1.1 and 3; 40 and 10 independent repetitions."""
+    found = ratio_of([(spread(1, 1.2, 40), spread(2.4, 3.6))])
+    factor = 1.2 * 1.5**2
     expected = (3 / 1.1, 3 / 1.1 / factor, 3 / 1.1 * factor)
     assert (found.value, found.low, found.high) == pytest.approx(expected, rel=1e-12)
+
+
+def test_autocorrelated_repetitions_count_for_fewer():
+    """40 repetitions, the short ones first; and pairs with rising ratios."""
+    steps = np.repeat([1.0, 1.1], 20)
+    found = ratio_of([(steps, steps[::-1])])
+    exponent = np.sqrt(autocorrelation_time(steps))
+    assert exponent > 3
+    assert found.high == pytest.approx(1.1 ** (2 * exponent), rel=1e-12)
+    rising = ratio_of(pairs_of(range(1, 41)))
+    assert (rising.low, rising.high) == pytest.approx((1, 40), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("signs", "time", "rank"),
+    [("+++-----+-+++-+++---", 1.74, 4), ("------++++++", 3.75, 1), ("+-" * 10, 1, 6)],
+)
+def test_the_interval_of_a_median(signs, time, rank):
+    """As tests/unit/statistics_test.cpp derives it."""
+    above, count = np.array(list(signs)) == "+", len(signs)
+    values = np.empty(count)
+    values[~above], values[above] = np.split(np.arange(1.0, count + 1), 2)
+    assert autocorrelation_time(values) == pytest.approx(time, rel=1e-12)
+    assert median_interval(values) == (rank, count + 1 - rank)
+    assert all(map(isnan, median_interval(values[:5])))
 
 
 def test_the_spread_is_that_of_all_repetitions():
@@ -36,7 +63,7 @@ def test_the_spread_is_that_of_all_repetitions():
     seconds = np.ones(100)
     seconds[50] = 1.5
     found = ratio_of([(seconds, np.full(6, 3.0))])
-    assert (found.low, found.high) == pytest.approx((3 / 2.25, 3 * 2.25), rel=1e-12)
+    assert (found.low, found.high) == pytest.approx((2, 4.5), rel=1e-12)
 
 
 def test_few_pairs_allow_for_the_spread_of_all_their_repetitions():
@@ -59,8 +86,9 @@ def test_ten_pairs_are_judged_by_their_ratios():
 def test_ranks_of_the_sign_test(count, rank):
     """By the table of the binomial distribution with p = 1/2: P(X < 1) = 1/1024 of 10, P(X < 2) =
     14/8192 of 13 (too much) and 15/16384 of 14, ..."""
-    ratios = list(range(1, count + 1))
-    found = ratio_of(pairs_of(ratios[::2] + ratios[1::2][::-1]))
+    ends = [(low, count + 1 - low) for low in range(1, count // 2 + 1)]
+    ratios = [*sum(ends, ()), (count + 1) / 2][:count]
+    found = ratio_of(pairs_of(ratios))
     assert (found.low, found.high) == pytest.approx((rank, count + 1 - rank), rel=1e-12)
 
 
