@@ -18,7 +18,7 @@ from .result_file import ResultError, opened, read_phase, read_table, texts
 MACHINE = {"device", "threads", "ranks"}  # factors whose default follows from the machine
 FEWEST_REPETITIONS = 6
 ODDS = 1000  # against a false alarm of the pairs' ratios, on each side
-ENOUGH = 40  # independent repetitions of a run, whose spread needs no widening
+ENOUGH = 60  # independent repetitions of a run, whose spread needs no widening
 # Statistics by which a summary is recognized as that of the samples.
 CHECKED = {"median": np.median, "mean": np.mean, "min": np.min, "max": np.max}
 

@@ -212,6 +212,13 @@ TEST(PlanTest, BucketsHideBehindBackwardButForTheLast) {
   EXPECT_LT(t.exposed_s, t.exchange_s);
 }
 
+TEST(PlanTest, CollectivesOfThreeRanksTakeTwoLatencies) {
+  const PlanCase plan = xxl();
+  for (const auto& [ranks, depth] : {std::pair(1, 0), {2, 1}, {3, 2}, {4, 2}, {5, 3}}) {
+    EXPECT_DOUBLE_EQ(collective_latency_s(plan, ranks), depth * plan.latency_s) << ranks;
+  }
+}
+
 TEST(PlanTest, OneRankExchangesNothing) {
   const StepTime t = step_time(transformer(ModelSize::xl, Strategy::bucketed, 1));
   EXPECT_EQ(t.exchange_s, 0);
