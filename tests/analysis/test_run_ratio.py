@@ -9,11 +9,11 @@ import pytest
 from analysis.comparison import Ratio, ratio_of, verdict_of
 from analysis.median_interval import autocorrelation_time, median_interval
 from conftest import ROOT
+from synthetic import by_turns
 
 
 def spread(low, high, count=10):
-    """Short and long ones by turns, so that the autocorrelation is not positive."""
-    return np.linspace(low, high, count).reshape(2, -1).T.ravel()
+    return by_turns(np.linspace(low, high, count))
 
 
 def pairs_of(ratios):
