@@ -1,18 +1,19 @@
 """How often `compare` is wrong, and which slowdowns it finds.
 
-    .venv/bin/python3 bench/false_alarms.py record tests/golden/identical_runs.h5 --pairs 200
+    .venv/bin/python3 bench/false_alarms.py record --pairs 200 F.h5 -- --context 16 --threads 1
     .venv/bin/python3 bench/false_alarms.py judge
     .venv/bin/python3 bench/false_alarms.py coverage
 
 record: measures pairs of identical runs of `model --size tiny` while busy loops run on the same
 host. The file gets the seconds of every step as a dataset [run, repetition]; runs 2i and 2i + 1 are
-a pair. Options of the program follow `--`, after the file.
+a pair. Options of the program follow the file and `--`.
 
 judge: prints the table of docs/measuring.md: of pairs of identical runs, how many are called faster
 or slower, and the smallest slowdown of the second run that is found in 80% of them. The pairs are
 the recorded ones of tests/golden; cases that two files of results/reference have; and simulated
 ones of a first-order autoregressive process. "Ten pairs": groups of ten consecutive ones, which
-overlap. Exit code 1 if more than 1% of the recorded single pairs are called faster or slower.
+overlap, of ten cases where the pairs are published. Exit code 1 if more than 1% of the recorded
+single pairs are called faster or slower.
 
 coverage: prints how often the interval of a median has the true one, of simulated runs; without and
 with what the interval is widened by.
