@@ -112,9 +112,9 @@ TEST(CalibrationTest, ParametersAreGatheredInTheDtypeOfProducts) {
 
 TEST(CalibrationTest, AFitBecomesLatencyAndBytesThatARankSends) {
   const PlanCase plan =
-      calibrated(step_of(ModelSize::xl, 128, Strategy::bucketed, 4), {.links = {link("nccl", 4)}});
+      calibrated(step_of(ModelSize::xl, 128, Strategy::bucketed, 3), {.links = {link("nccl", 3)}});
   EXPECT_DOUBLE_EQ(plan.latency_s, 2e-5 / 2);
-  EXPECT_DOUBLE_EQ(plan.data_bandwidth_bytes_per_s(), 3e11 * 2 * 3 / 4);
+  EXPECT_DOUBLE_EQ(plan.data_bandwidth_bytes_per_s(), 3e11 * 2 * 2 / 3);
 }
 
 TEST(CalibrationTest, EachOperationHasItsOwnFit) {

@@ -201,6 +201,8 @@ TEST(Fit, EverySizeCountsByItsRelativeError) {
   const LatencyBandwidth fit = fit_latency_bandwidth(points);
   EXPECT_NEAR(fit.latency, 1e-5, 1e-6);
   EXPECT_LT(fit.worst_error, 0.1);
+  // Shorter times of more bytes: the latency alone, 3 / 5, and errors of 0.4 and 0.2.
+  EXPECT_NEAR(fit_latency_bandwidth({{1, 1}, {2, 0.5}}).worst_error, 0.4, 1e-12);
 }
 
 TEST(Fit, NothingIsNegative) {
