@@ -6,6 +6,7 @@ import h5py
 import numpy as np
 import pytest
 
+from analysis.compare import unit_of
 from analysis.result_file import decompressed
 from conftest import ROOT
 from synthetic import by_turns, case
@@ -59,6 +60,14 @@ A, B: medians over repetitions of the slowest rank. B / A: with the interval tha
 follows from (docs/measuring.md).
 1 faster, 1 only in A, 1 only in B, 1 slower
 """
+
+
+@pytest.mark.parametrize(
+    ("seconds", "unit"),
+    [(1.0, ("s", 1)), (0.9, ("ms", 1e3)), (2e-6, ("µs", 1e6)), (5e-9, ("ns", 1e9))],
+)
+def test_the_unit_is_the_largest_with_a_whole_one(seconds, unit):
+    assert unit_of(seconds) == unit
 
 
 def test_the_table(compare, write):
