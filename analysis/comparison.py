@@ -4,7 +4,7 @@ rule, its reasons and how often it is wrong."""
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from math import comb, nan
+from math import nan, sqrt
 from pathlib import Path
 
 import h5py
@@ -12,10 +12,13 @@ import numpy as np
 
 from .factors import EFFORT, NOT_FACTORS
 from .formatting import text
+from .median_interval import autocorrelation_time, interval_rank
 from .result_file import ResultError, opened, read_phase, read_table, texts
 
 MACHINE = {"device", "threads", "ranks"}  # factors whose default follows from the machine
 FEWEST_REPETITIONS = 6
+ODDS = 1000  # against a false alarm of the pairs' ratios, on each side
+ENOUGH = 60  # independent repetitions of a run, whose spread needs no widening
 # Statistics by which a summary is recognized as that of the samples.
 CHECKED = {"median": np.median, "mean": np.mean, "min": np.min, "max": np.max}
 
@@ -232,27 +235,26 @@ def judge(key: dict[str, str], pairs: Sequence[tuple[Case, Case]], threshold: fl
 def ratio_of(pairs: Sequence[tuple[Times, Times]]) -> Ratio:
     """Of runs of A and the runs of B made next to them."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratios = sorted(np.float64(median(b)) / median(a) for a, b in pairs)
+        ratios = np.array([np.float64(median(b)) / median(a) for a, b in pairs])
     value = median(ratios)
     runs = [run for pair in pairs for run in pair]
     if not runs or any(len(run) < FEWEST_REPETITIONS or not (run > 0).all() for run in runs):
         return Ratio(value)
     if all(np.array_equal(a, b) for a, b in pairs):  # a file and itself
         return Ratio(1.0, 1.0, 1.0)
-    if rank := sign_test_rank(len(ratios)):
-        return Ratio(value, ratios[rank - 1], ratios[-rank])
-    a, b = (np.concatenate(side) for side in zip(*pairs, strict=True))
-    spreads = a.max() / a.min() * (b.max() / b.min())
-    factor = spreads * spreads
+    if rank := interval_rank(ratios, ODDS):
+        ratios.sort()
+        return Ratio(value, float(ratios[rank - 1]), float(ratios[-rank]))
+    a, b = zip(*pairs, strict=True)
+    factor = allowance(a) * allowance(b)
     return Ratio(value, value / factor, value * factor)
 
 
-def sign_test_rank(n: int) -> int:
-    """The largest k with 2 P(Binomial(n, 1/2) < k) <= 0.2%; 0 below 10."""
-    below, rank = 0, 0
-    while 1000 * (below := below + comb(n, rank)) <= 2**n:
-        rank += 1
-    return rank
+def allowance(runs: Sequence[Times]) -> float:
+    """The factor by which another run of the same side may differ."""
+    together = np.concatenate(runs)
+    independent = np.mean([len(run) / autocorrelation_time(run) for run in runs])
+    return (together.max() / together.min()) ** max(1.0, sqrt(ENOUGH / independent))
 
 
 def median(values: Sequence[float] | Times) -> float:

@@ -5,7 +5,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
-from math import ceil, sqrt
 from pathlib import Path
 
 import h5py
@@ -13,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from . import intervals, timeline
+from .median_interval import median_interval
 from .result_file import Samples, read_samples, read_table
 from .timeline import RankTimeline, times
 
@@ -196,11 +196,10 @@ def ceilings(path: Path, case: h5py.Group) -> tuple[float, float, float]:
     table = read_table(path, case["ceilings"])[0] if "ceilings" in case else Frame({"ceiling": []})
     for name, rows in table.groupby("ceiling", sort=False):
         slowest = rows.groupby("rank")["rate"].median().idxmin()
-        rates = np.sort(rows["rate"][rows["rank"] == slowest])
-        n, median = len(rates), np.median(rates)
-        low = max(1, ceil((n - 1.96 * sqrt(n)) / 2))
-        high = min(n, ceil(1 + (n + 1.96 * sqrt(n)) / 2))
-        is_narrow = n >= 6 and rates[high - 1] - rates[low - 1] <= WIDEST * median
+        rates = rows["rate"][rows["rank"] == slowest].to_numpy()
+        low, high = median_interval(rates)
+        median = np.median(rates)
+        is_narrow = high - low <= WIDEST * median  # false for NaN
         found[name] = median if is_narrow else np.nan
     gemm = [name for name in found if name.startswith("GEMM ")] or ["GEMM"]
     products = 3 if gemm[0] != gemm[-1] == "GEMM bf16" else 1

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numbers>
 #include <numeric>
 
 #include "core/error.h"
@@ -33,10 +34,16 @@ double sample_deviation(std::span<const double> values, double mean) {
   return std::sqrt(squares / static_cast<double>(values.size() - 1));
 }
 
-// x_k of the sorted values, with k clamped to [1, n].
-double order_statistic(const std::vector<double>& x, double k) {
-  const double kept = std::clamp(k, 1.0, static_cast<double>(x.size()));
-  return x[static_cast<std::size_t>(kept) - 1];
+// The largest k with 2 P(Binomial(n, 1/2) < k) <= 5%; 0 below 6.
+double binomial_rank(double n) {
+  constexpr double error = 0.05;
+  double log_probability = -n * std::numbers::ln2;  // of k
+  double below = 0;
+  for (double k = 0;; ++k) {
+    below += std::exp(log_probability);
+    if (2 * below > error) return k;
+    log_probability += std::log((n - k) / (k + 1));
+  }
 }
 
 // One repetition on its slowest rank.
@@ -72,17 +79,42 @@ Summary summarize(std::span<const double> values) {
 
   Summary s;
   s.median = median_of_sorted(x);
-  constexpr std::size_t fewest_for_interval = 6;
-  const double spread = 1.96 * std::sqrt(n);
-  const bool interval = count >= fewest_for_interval;
-  s.ci_low = interval ? order_statistic(x, std::ceil((n - spread) / 2)) : nan;
-  s.ci_high = interval ? order_statistic(x, std::ceil(1 + (n + spread) / 2)) : nan;
+  const double rank = binomial_rank(n);
+  const double reach = (n + 1) / 2 - rank;  // from the middle, for independent values
+  const double low =
+      std::max(1.0, std::floor((n + 1) / 2 - reach * std::sqrt(autocorrelation_time(values))));
+  const auto below = static_cast<std::size_t>(low) - 1;
+  s.ci_low = rank > 0 ? x[below] : nan;
+  s.ci_high = rank > 0 ? x[count - 1 - below] : nan;
   s.mean = std::accumulate(x.begin(), x.end(), 0.0) / n;
   s.std = sample_deviation(x, s.mean);
   s.min = x.front();
   s.max = x.back();
   s.p95 = x[(95 * count + 99) / 100 - 1];  // x_ceil(0.95 n), in integer arithmetic
   return s;
+}
+
+double autocorrelation_time(std::span<const double> values) {
+  std::vector<double> x(values.begin(), values.end());
+  std::sort(x.begin(), x.end());
+  const double median = x.empty() ? nan : median_of_sorted(x);
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    x[i] = static_cast<double>(values[i] > median) - static_cast<double>(values[i] < median);
+  }
+  const auto products = [&](std::size_t lag) {
+    return std::inner_product(x.begin() + static_cast<std::ptrdiff_t>(lag), x.end(), x.begin(),
+                              0.0);
+  };
+  const double of_itself = products(0);
+  if (of_itself == 0) return 1;
+  constexpr double windows = 3;
+  double time = 1;
+  std::size_t lag = 0;
+  while (static_cast<double>(lag) < windows * time && lag + 1 < x.size()) {
+    time += 2 * products(++lag) / of_itself;
+  }
+  const auto n = static_cast<double>(x.size());
+  return std::max(1.0, time * (1 + static_cast<double>(2 * lag + 1) / n));
 }
 
 std::vector<double> max_over_ranks(const RankSamples& samples) {

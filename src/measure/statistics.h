@@ -37,11 +37,20 @@ inline constexpr std::array<std::pair<std::string_view, double Summary::*>, 8> s
 
 // With the order statistics x_1 <= ... <= x_n of the values:
 // median = x_((n+1)/2), or the mean of the middle two for even n;
-// interval = [x_lo, x_hi], lo = ceil((n - 1.96 sqrt n) / 2), hi = ceil(1 + (n + 1.96 sqrt n) / 2),
-// both kept within [1, n] (Hoefler and Belli, SC'15, rule 5; Le Boudec, "Performance Evaluation",
-// 2010);  p95 = x_ceil(0.95 n) (nearest rank).
+// interval = [x_k, x_(n+1-k)]: for independent values k is the largest with
+// 2 P(Binomial(n, 1/2) < k) <= 5% (Le Boudec, "Performance Evaluation", 2010, theorem 2.1). The
+// distance of k from the middle grows by the root of autocorrelation_time(), as does the standard
+// deviation of the number of values below the median; k is at least 1;
+// p95 = x_ceil(0.95 n) (nearest rank).
 // Every member is NaN if there are no values or any value is NaN.
 [[nodiscard]] Summary summarize(std::span<const double> values);
+
+// n / autocorrelation_time() independent values determine the median of n as well as these do, in
+// the order of their measurement: 1 + 2 (r_1 + ... + r_W), at least 1, where r_k are the
+// autocorrelations of their signs about the median. W is the smallest window of at least 3 times
+// the result (Sokal, "Monte Carlo Methods in Statistical Mechanics", 1997); times 1 + (2 W + 1) / n
+// against the bias of short series (Wolff, Comput. Phys. Commun. 156, 2004).
+[[nodiscard]] double autocorrelation_time(std::span<const double> values);
 
 // The maximum over ranks of each repetition. Throws InternalError if ranks have different counts.
 [[nodiscard]] std::vector<double> max_over_ranks(const RankSamples& samples);

@@ -7,6 +7,8 @@ from typing import Any
 import h5py
 import numpy as np
 
+from analysis.median_interval import median_interval
+
 TEXT = h5py.string_dtype("utf-8")
 STATISTICS = ("median", "ci_low", "ci_high", "mean", "std", "min", "max", "p95")
 
@@ -44,9 +46,16 @@ XL = {
 }  # fmt: skip
 
 
+def by_turns(values: Sequence[float]) -> np.ndarray:
+    """Sorted values, small and large ones by turns: the autocorrelation is not positive."""
+    mixed = np.empty(len(values))
+    mixed[::2], mixed[1::2] = np.split(values, [len(values) - len(values) // 2])
+    return mixed
+
+
 def around(seconds: float, count: int = 6) -> list[list[float]]:
     """Samples [1 rank][count], within 1% of the median."""
-    return [list(np.linspace(0.99 * seconds, 1.01 * seconds, count))]
+    return [list(by_turns(np.linspace(0.99 * seconds, 1.01 * seconds, count)))]
 
 
 def step(
@@ -59,17 +68,12 @@ def step(
 
 def statistics(samples: Sequence[Sequence[float]]) -> dict[str, float]:
     """Statistics of the maxima over ranks, as src/measure/statistics.h defines them."""
-    values = np.sort(np.max(np.asarray(samples, dtype=float), axis=0))
-    count = len(values)
-    interval = (np.nan, np.nan)
-    if count >= 6:
-        low = int(np.ceil((count - 1.96 * np.sqrt(count)) / 2))
-        high = int(np.ceil(1 + (count + 1.96 * np.sqrt(count)) / 2))
-        interval = values[max(low, 1) - 1], values[min(high, count) - 1]
+    times = np.max(np.asarray(samples, dtype=float), axis=0)
+    values, count = np.sort(times), len(times)
     rank95 = int(np.ceil(0.95 * count)) - 1
     figures = (
         np.median(values),
-        *interval,
+        *median_interval(times),
         values.mean(),
         values.std(ddof=1) if count > 1 else np.nan,
         values[0],

@@ -6,14 +6,15 @@ import h5py
 import numpy as np
 import pytest
 
+from analysis.compare import unit_of
 from analysis.result_file import decompressed
 from conftest import ROOT
-from synthetic import case
+from synthetic import by_turns, case
 
 
 def around(seconds, spread=0.002, ranks=1):
     """Ten repetitions with this median, whose longest is 1 + spread times the shortest."""
-    return [list(seconds * (1 + spread / (2 + spread) * np.linspace(-1, 1, 10)))] * ranks
+    return [list(seconds * (1 + spread / (2 + spread) * by_turns(np.linspace(-1, 1, 10))))] * ranks
 
 
 def timed(seconds, spread=0.002, **factors):
@@ -51,14 +52,22 @@ A = a.h5
 B = b.h5
 size small
 verdict    A (ms)  B (ms)                    B / A  pairs  repetitions  case
-slower      10.00   20.00     2.000 [1.984, 2.016]      1       10, 10  context 128
-faster      500.0   250.0  0.5000 [0.4960, 0.5040]      1       10, 10  context 256
+slower      10.00   20.00     2.000 [1.981, 2.020]      1       10, 10  context 128
+faster      500.0   250.0  0.5000 [0.4951, 0.5049]      1       10, 10  context 256
 only in B       –       –                        –      –            –  context 2
 only in A       –       –                        –      –            –  context 1
 A, B: medians over repetitions of the slowest rank. B / A: with the interval that the verdict
 follows from (docs/measuring.md).
 1 faster, 1 only in A, 1 only in B, 1 slower
 """
+
+
+@pytest.mark.parametrize(
+    ("seconds", "unit"),
+    [(1.0, ("s", 1)), (0.9, ("ms", 1e3)), (2e-6, ("µs", 1e6)), (5e-9, ("ns", 1e9))],
+)
+def test_the_unit_is_the_largest_with_a_whole_one(seconds, unit):
+    assert unit_of(seconds) == unit
 
 
 def test_the_table(compare, write):

@@ -8,7 +8,7 @@ from analysis import figures, pairs, tables
 from analysis.__main__ import main
 from analysis.factors import varying
 from analysis.results import load
-from synthetic import case, write_column
+from synthetic import by_turns, case, write_column
 
 TIMES = {"forward": [[1e-3] * 6], "backward": [[2e-3] * 6], "both": [[3e-3] * 6]}
 COLLECTIVE = {"op": "all_reduce", "bytes": 1024, "backend": "mpi", "ranks": 2}
@@ -133,14 +133,14 @@ def test_the_table_of_speed_ups(sweep):
 
 
 def test_the_interval_of_a_ratio_divides_opposite_bounds(make_file):
-    slow, fast = np.arange(10, 20) / 1e3, np.arange(5, 15) / 1e3
+    slow, fast = by_turns(np.arange(10, 20)) / 1e3, by_turns(np.arange(5, 15)) / 1e3
     steps = {"fp32": slow, "bf16": fast}
     cases = [case({"size": "a", "precision": p}, {"step": [s]}) for p, s in steps.items()]
     (results,) = load([make_file(cases)])
     (pair,) = pairs.of(results)
     found = pairs.ratio(results, pair, "step")
-    # The interval of ten samples extends from the second to the tenth.
-    expected = 14.5 / 9.5, 11 / 14, 19 / 6
+    # The interval of ten samples extends from the second to the ninth.
+    expected = 14.5 / 9.5, 11 / 13, 18 / 6
     assert (found.value, found.low, found.high) == pytest.approx(expected)
     mean, std = pairs.mean_ratio(results, pair, "step")
     shares = np.std(slow, ddof=1) / 0.0145, np.std(fast, ddof=1) / 0.0095

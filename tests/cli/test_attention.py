@@ -26,6 +26,7 @@ def test_every_combination_of_attention_precision_and_mask_is_correct(paceline, 
     # --fp32-attention is a factor only of flash attention on fp32.
     assert len(table["case"]) == 2 * 2 * (3 + 2 + 2 * 3)
     assert set(table["status"]) == {"ok"}
+    assert min(table["largest_error_over_tolerance"]) > 0
     assert max(table["largest_error_over_tolerance"]) < 1
     modes = zip(table["attention"], table["precision"], table["fp32_attention"], strict=True)
     assert {mode for kind, p, mode in modes if (kind, p) == ("flash", "fp32")} == {

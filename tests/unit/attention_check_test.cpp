@@ -101,6 +101,23 @@ TEST(AttentionCheckTest, BarsAreWiderForNarrowHeadsAlone) {
   EXPECT_DOUBLE_EQ(tolerance(1), 6 * 5e-3);
 }
 
+TEST(AttentionCheckTest, ResultsOfTheNextCoarserArithmeticFail) {
+  const OpsConfig exact = flash_with("fp32", Fp32Attention::exact);
+  const OpsConfig split = flash_with("fp32", Fp32Attention::bf16x3);
+  const OpsConfig tf32 = flash_with("fp32", Fp32Attention::tf32);
+  const OpsConfig bf16 = flash_with("bf16", Fp32Attention::exact);
+  const OpsConfig fp16 = flash_with("fp16", Fp32Attention::exact);
+  const AttentionShape shape{1, 131, 2, 64, true};
+  for (const auto& [of, judged_as] : {std::pair(split, exact), std::pair(tf32, split),
+                                      std::pair(bf16, tf32), std::pair(bf16, fp16)}) {
+    CheckedRun run(shape, checked_rows(shape, 1), of);
+    run.config = judged_as;
+    const Names failed = run.failures(run.results);
+    EXPECT_TRUE(failed.contains("o")) << of.precision.name;
+    EXPECT_TRUE(failed.contains("dk")) << of.precision.name;
+  }
+}
+
 // An error far below the largest element is found in any checked query row and in any key row.
 TEST(AttentionCheckTest, WrongResultsFail) {
   const AttentionShape shape{2, 131, 3, 20, true};

@@ -83,6 +83,15 @@ TEST(CeilingsTest, ThePeakIsTheDataSheetSOrTheOneGiven) {
   EXPECT_DOUBLE_EQ(given.rates.of(2, 1), 7 * tera);
 }
 
+TEST(CeilingsTest, AnIntervalWiderThanATenthIsUnreliable) {
+  Ceiling ceiling{.unit = "FLOP/s", .rate = {.median = 200, .ci_low = 190.5, .ci_high = 210}};
+  EXPECT_TRUE(ceiling.is_reliable());
+  ceiling.rate.ci_low = 189.5;
+  EXPECT_FALSE(ceiling.is_reliable());
+  ceiling.rate.ci_low = std::nan("");
+  EXPECT_FALSE(ceiling.is_reliable());
+}
+
 TEST(CeilingsTest, AGivenPeakIsOfOneArithmetic) {
   const Precision& fp32 = precision_named("fp32");
   const OpsConfig naive = config_of("fp32", AttentionKind::naive, Fp32Attention::bf16x3);

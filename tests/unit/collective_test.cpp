@@ -15,7 +15,9 @@
 
 #include "cpu/cpu_device.h"
 #include "experiments/collectives/collectives.h"
+#include "harness/cache_flush.h"
 #include "one_rank_communicator.h"
+#include "tests/unit/constants.h"
 #include "thread_world.h"
 
 namespace paceline {
@@ -175,13 +177,14 @@ TEST(CollectiveCheck, AveragesMayBeOffByTwoUnitsInTheLastPlaceAndSumsByNone) {
   }
 }
 
-// A clock that counts calls: each takes 1 second.
+// A clock that counts calls: each takes 1 second, or as long as is said.
 class CallClock final : public Stream {
  public:
+  explicit CallClock(int seconds = 1) : seconds_(seconds) {}
   void call() { ++calls_; }
   [[nodiscard]] int calls() const { return calls_; }
 
-  [[nodiscard]] EventPtr record() override { return std::make_shared<Point>(calls_); }
+  [[nodiscard]] EventPtr record() override { return std::make_shared<Point>(seconds_ * calls_); }
   void wait(const EventPtr& /*event*/) override {}
   void follow(Stream& /*other*/) override {}
   void enqueue(std::function<void()> host_function) override { host_function(); }
@@ -190,33 +193,37 @@ class CallClock final : public Stream {
  private:
   class Point final : public Event {
    public:
-    explicit Point(int calls) : calls_(calls) {}
+    explicit Point(int seconds) : seconds_(seconds) {}
     void synchronize() override {}
     [[nodiscard]] double seconds_since(const Event& earlier) const override {
-      return calls_ - dynamic_cast<const Point&>(earlier).calls_;
+      return seconds_ - dynamic_cast<const Point&>(earlier).seconds_;
     }
 
    private:
-    int calls_;
+    int seconds_;
   };
 
+  int seconds_;
   int calls_ = 0;
 };
 
-// Says it is nccl, for which no barrier is enqueued before the calls.
+// Says it is nccl, for which no barrier is enqueued before the calls, or as is said.
 class CountedCommunicator final : public OneRankCommunicator {
  public:
-  CountedCommunicator(Device& device, CallClock& clock)
-      : OneRankCommunicator(device), clock_(clock) {}
-  [[nodiscard]] BackendKind backend() const override { return BackendKind::nccl; }
+  CountedCommunicator(Device& device, CallClock& clock, BackendKind says = BackendKind::nccl)
+      : OneRankCommunicator(device), clock_(clock), says_(says) {}
+  [[nodiscard]] BackendKind backend() const override { return says_; }
   [[nodiscard]] Stream& stream() override { return clock_; }
   void all_reduce(Tensor recv, Tensor send, ReduceOp op) override {
     OneRankCommunicator::all_reduce(recv, send, op);
     clock_.call();
   }
+  void broadcast(Tensor /*data*/, int /*root*/) override { clock_.call(); }
+  void send_recv(Tensor, int, Tensor, int) override { clock_.call(); }
 
  private:
   CallClock& clock_;
+  BackendKind says_;
 };
 
 CollectivesOptions with(const std::vector<std::pair<const char*, const char*>>& values) {
@@ -273,6 +280,47 @@ TEST(CollectivesExperiment, ATimeIsThatOfOneCall) {
   }
   const int checks = 2;
   EXPECT_EQ(clock.calls(), 3 * checks + steps * (1 + 20 + 20));
+}
+
+TEST(CollectivesExperiment, TheCeilingOfTheLinksIsThatOfTheSlowestRank) {
+  std::array<double, 2> ceilings{};
+  ThreadWorld::run(2, [&](World& world) {
+    CpuDevice device(std::size_t{1} << 28, 1);
+    CallClock clock(world.rank() == 0 ? 1 : 4);
+    CountedCommunicator communicator(device, clock, BackendKind::mpi);
+    ceilings.at(static_cast<std::size_t>(world.rank())) = link_ceiling(device, world, communicator);
+  });
+  EXPECT_EQ(ceilings[0], ceilings[1]);
+  EXPECT_EQ(ceilings[0], (1 << 26) / 4.0);
+}
+
+TEST(CacheFlush, WritesTwiceTheCache) {
+  class Caching final : public CpuDevice {
+   public:
+    using CpuDevice::CpuDevice;
+    [[nodiscard]] DeviceInfo info() const override {
+      DeviceInfo info = CpuDevice::info();
+      info.cache_bytes = 40 << 20;
+      return info;
+    }
+  };
+  Caching device(plenty, 1);
+  const CacheFlush warm(device, CacheState::warm);
+  EXPECT_EQ(device.ledger().bytes(), 0);
+  const CacheFlush cold(device, CacheState::cold);
+  EXPECT_EQ(device.ledger().bytes(), 80 << 20);
+  EXPECT_EQ(flush_bytes(CacheState::cold, nullptr), 64 << 20);
+}
+
+TEST(CacheFlush, BuffersInTurnTogetherExceedTwiceTheCache) {
+  CollectiveCase c;
+  c.ranks = 1;
+  c.cadence = Cadence::back_to_back;
+  c.bytes.bytes = 16;
+  EXPECT_EQ(buffer_sets(c, 40), 1);
+  c.cache = CacheState::cold;
+  EXPECT_EQ(buffer_sets(c, 40), 7);
+  EXPECT_EQ(buffer_sets(c, 1000), c.launches());
 }
 
 TEST(CollectivesExperiment, TimesThatDoNotGrowWithTheBytesAreReported) {

@@ -212,6 +212,19 @@ TEST(PlanTest, BucketsHideBehindBackwardButForTheLast) {
   EXPECT_LT(t.exposed_s, t.exchange_s);
 }
 
+TEST(PlanTest, ALastGroupOfFewerBlocksHasAnInputToo) {
+  TrainingCase c = xxl().step;  // 126 layers
+  c.recompute = {.blocks = 4};
+  EXPECT_DOUBLE_EQ(two_matrix_saved_bytes_per_token(c), 2 * (32 * 16384. + 4 * (16384. + 53248)));
+}
+
+TEST(PlanTest, CollectivesOfThreeRanksTakeTwoLatencies) {
+  const PlanCase plan = xxl();
+  for (const auto& [ranks, depth] : {std::pair(1, 0), {2, 1}, {3, 2}, {4, 2}, {5, 3}}) {
+    EXPECT_DOUBLE_EQ(collective_latency_s(plan, ranks), depth * plan.latency_s) << ranks;
+  }
+}
+
 TEST(PlanTest, TensorParallelRanksShareTheirNodeSNetwork) {
   PlanCase plan = transformer(ModelSize::xl, Strategy::fsdp, 8);
   plan.hardware.link_gb_per_s = 450;

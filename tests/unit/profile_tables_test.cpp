@@ -143,5 +143,30 @@ TEST(ClockOffsetsTest, AnOffsetIsHowFarARankIsAhead) {
   });
 }
 
+// Every rank reads its clock three times a round: rank 0 asks in the first reading and has the
+// answer, another rank's second reading, in the third: after half a second in the fourth round, and
+// after eight in the others, of which the other rank had the question for six.
+thread_local int readings = 0;
+double scripted() {
+  constexpr int fast_round = 3;
+  const int round = readings / 3;
+  const int reading = readings++ % 3;
+  const bool fast = round == fast_round;
+  const double began = 100.0 * round + ahead;
+  if (reading == 0) return began;
+  return began + (reading == 1 ? (fast ? 0.25 : 7) : (fast ? 0.5 : 8));
+}
+
+TEST(ClockOffsetsTest, TheFastestRoundCounts) {
+  ThreadWorld::run(2, [](World& world) {
+    ahead = 50.0 * world.rank();
+    readings = 0;
+    const std::vector<ClockOffset> offsets = clock_offsets(world, scripted);
+    if (world.rank() != 0) return;
+    EXPECT_EQ(offsets.back().seconds, 50);
+    EXPECT_EQ(offsets.back().error, 0.25);
+  });
+}
+
 }  // namespace
 }  // namespace paceline

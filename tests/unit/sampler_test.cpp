@@ -73,6 +73,7 @@ TEST(Sampler, ExpectsAsManyRepetitionsAsTheMinimumOfTimeNeedsUpToTheMaximum) {
 TEST(Sampler, EndsByTheFirstRuleThatIsMet) {
   const auto equal = [](int, int) { return PhaseSeconds{1}; };
   const auto wild = [](int, int i) { return PhaseSeconds{i % 2 == 0 ? 1.0 : 2.0}; };
+  const auto close = [](int, int i) { return PhaseSeconds{i % 2 == 0 ? 1.0 : 1.03}; };
   const auto half = [](int rank, int) { return PhaseSeconds{rank == 1 ? 0.5 : 0.1}; };
   struct Rule {
     SamplerConfig config;
@@ -85,6 +86,8 @@ TEST(Sampler, EndsByTheFirstRuleThatIsMet) {
       // The interval exists from 6 values on; of equal times its width is 0.
       {{.warmup = 1, .steps = 3, .until_ci = 2}, equal, 6, "converged"},
       {{.warmup = 1, .steps = 8, .until_ci = 2}, equal, 8, "converged"},
+      {{.warmup = 0, .steps = 3, .until_ci = 1.5}, close, 6, "converged"},  // 0.015 of 1.015
+      {{.warmup = 0, .steps = 3, .until_ci = 1.4}, close, 30, "max_steps"},
       {{.warmup = 0, .steps = 4, .until_ci = 1, .max_steps = 17}, wild, 17, "max_steps"},
       {{.warmup = 0, .steps = 4, .until_ci = 1}, wild, 40, "max_steps"},
       {{.warmup = 0, .steps = 9, .until_ci = 1, .max_steps = 2}, wild, 9, "max_steps"},

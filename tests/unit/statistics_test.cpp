@@ -5,17 +5,29 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "core/error.h"
 
 namespace paceline {
 namespace {
 
-// 1, 2, ..., n, unsorted: the k-th order statistic is k.
+// 1, n, 2, n - 1, ...: the k-th order statistic is k, and autocorrelation_time() is 1.
 std::vector<double> ranks(int n) {
   std::vector<double> values;
-  for (int i = 0; i < n; i += 2) values.push_back(i + 1);
-  for (int i = 1; i < n; i += 2) values.push_back(i + 1);
+  for (int i = 1; 2 * i <= n; ++i) values.insert(values.end(), {1.0 * i, 1.0 + n - i});
+  if (n % 2 == 1) values.push_back((n + 1) / 2);
+  return values;
+}
+
+// 1, ..., n, those above the median where there is a '+'.
+std::vector<double> ranks_by_signs(std::string_view signs) {
+  std::vector<double> values;
+  double below = 0;
+  double above = static_cast<double>(signs.size()) / 2;
+  for (const char sign : signs) values.push_back(sign == '+' ? ++above : ++below);
   return values;
 }
 
@@ -67,26 +79,38 @@ TEST(Summary, NoIntervalBelowSixValues) {
 }
 
 TEST(Summary, IntervalsRanks) {
-  // lo = ceil((n - 1.96 sqrt n) / 2), hi = ceil(1 + (n + 1.96 sqrt n) / 2), within [1, n].
-  struct Expected {
-    int n;
-    double low;
-    double high;
+  // [x_k, x_(n + 1 - k)] with the largest k for which P(Binomial(n, 1/2) < k) <= 0.025.
+  const std::vector<std::pair<int, double>> table = {
+      {6, 1},      // 1 / 64 = 0.016; for 5 values 1 / 32 = 0.031
+      {8, 1},      // 1 / 256; k = 2: 9 / 256 = 0.035
+      {9, 2},      // 10 / 512 = 0.020
+      {11, 2},     // 12 / 2048; k = 3: 67 / 2048 = 0.033
+      {12, 3},     // 79 / 4096 = 0.019
+      {20, 6},     // 0.021; k = 7: 0.058
+      {30, 10},    // 0.021; k = 11: 0.049
+      {100, 40},   // k = 41: 0.028
+      {2000, 956}  // 0.5^2000 is below the smallest double
   };
-  const std::vector<Expected> table = {
-      {6, 1, 6},      // 0.60 -> 1, 6.40 -> 7, kept at 6
-      {7, 1, 7},      // 0.91 -> 1, 7.09 -> 8, kept at 7
-      {8, 2, 8},      // 1.23 -> 2, 7.77 -> 8
-      {9, 2, 9},      // 1.56 -> 2, 8.44 -> 9
-      {10, 2, 10},    // 1.90 -> 2, 9.10 -> 10
-      {11, 3, 10},    // 2.25 -> 3, 9.75 -> 10
-      {20, 6, 16},    // 5.62 -> 6, 15.38 -> 16
-      {25, 8, 19},    // 7.60 -> 8, 18.40 -> 19
-      {100, 41, 61},  // 40.2 -> 41, 60.8 -> 61
-  };
-  for (const auto& [n, low, high] : table) {
-    EXPECT_EQ(summarize(ranks(n)).ci_low, low) << n;
-    EXPECT_EQ(summarize(ranks(n)).ci_high, high) << n;
+  for (const auto& [n, k] : table) {
+    EXPECT_EQ(summarize(ranks(n)).ci_low, k) << n;
+    EXPECT_EQ(summarize(ranks(n)).ci_high, n + 1 - k) << n;
+  }
+}
+
+TEST(Summary, TheIntervalOfAutocorrelatedValuesIsWider) {
+  // r_1 = 5 / 20, r_2 = 2 / 20, r_3 = -5 / 20, r_4 = 0: W = 4 and (1 + 4 / 20) (1 + 9 / 20).
+  const std::vector<double> some = ranks_by_signs("+++-----+-+++-+++---");
+  EXPECT_DOUBLE_EQ(autocorrelation_time(some), 1.74);
+  // 10.5 - 4.5 sqrt(1.74) = 4.6
+  EXPECT_EQ(summarize(some).ci_low, 4);
+  EXPECT_EQ(summarize(some).ci_high, 17);
+  // r = 0.75, 0.5, 0.25, 0, -0.25, -0.5, -5 / 12: W = 7 and 5 / 3 (1 + 15 / 12).
+  const std::vector<double> halves = ranks_by_signs("------++++++");
+  EXPECT_DOUBLE_EQ(autocorrelation_time(halves), 3.75);
+  EXPECT_EQ(summarize(halves).ci_low, 1);
+  EXPECT_EQ(summarize(halves).ci_high, 12);
+  for (const auto& none : {std::vector<double>{}, {1}, {1, 1, 1}, {1, 2, 1, 2}}) {
+    EXPECT_EQ(autocorrelation_time(none), 1);
   }
 }
 
@@ -177,6 +201,8 @@ TEST(Fit, EverySizeCountsByItsRelativeError) {
   const LatencyBandwidth fit = fit_latency_bandwidth(points);
   EXPECT_NEAR(fit.latency, 1e-5, 1e-6);
   EXPECT_LT(fit.worst_error, 0.1);
+  // Shorter times of more bytes: the latency alone, 3 / 5, and errors of 0.4 and 0.2.
+  EXPECT_NEAR(fit_latency_bandwidth({{1, 1}, {2, 0.5}}).worst_error, 0.4, 1e-12);
 }
 
 TEST(Fit, NothingIsNegative) {

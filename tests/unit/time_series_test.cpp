@@ -97,20 +97,30 @@ TEST(TwoModesTest, FindsTheGroupsAndTheirMedians) {
 }
 
 TEST(TwoModesTest, FewOutliersAreNoSecondMode) {
-  std::vector<double> times(27, 1);
-  times.insert(times.end(), 3, 2);
-  EXPECT_FALSE(two_modes(times));
+  std::vector<double> times(24, 1);
   times.insert(times.end(), 5, 2);
+  EXPECT_FALSE(two_modes(times));
+  times.push_back(2);  // a fifth
   EXPECT_TRUE(two_modes(times));
 }
 
 TEST(TwoModesTest, GroupsCloseToEachOtherAreOne) {
   std::vector<double> times(15, 1);
-  times.insert(times.end(), 15, 1.019);
+  times.insert(times.end(), 15, 1.0199);
   EXPECT_FALSE(two_modes(times));
-  times.insert(times.end(), 15, 1.03);
+  times.insert(times.end(), 15, 1.0201);
   times.erase(times.begin() + 15, times.begin() + 30);
   EXPECT_TRUE(two_modes(times));
+}
+
+TEST(TwoModesTest, GroupsAreSevenDeviationsApart) {
+  const auto apart = [](double by) {
+    std::vector<double> times;
+    for (const double x : {0.99, 1.01, 0.99 + by, 1.01 + by}) times.insert(times.end(), 10, x);
+    return two_modes(times);
+  };
+  EXPECT_FALSE(apart(0.069));
+  EXPECT_TRUE(apart(0.071));
 }
 
 TEST(TwoModesTest, FewOrNonFiniteTimesHaveNoModes) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "harness/conditions.h"
@@ -47,9 +48,29 @@ TEST(TimingWarnings, AboutTheTimes) {
   std::vector<double> modes = around_one(24);
   for (std::size_t i = 0; i < modes.size(); i += 3) modes[i] += 0.5;
   EXPECT_EQ(warnings_of(record_of(modes)), "wide_interval,two_modes");
-  std::vector<double> rising = around_one(30);
-  for (std::size_t i = 0; i < rising.size(); ++i) rising[i] += 0.002 * static_cast<double>(i);
-  EXPECT_EQ(warnings_of(record_of(rising)), "trend");
+}
+
+TEST(TimingWarnings, AboutAnIntervalWiderThanATwentieth) {
+  for (const auto& [longer, warnings] : {std::pair(1.051, ""), std::pair(1.052, "wide_interval")}) {
+    std::vector<double> times;
+    for (int i = 0; i < 5; ++i) times.insert(times.end(), {1, longer});
+    EXPECT_EQ(warnings_of(record_of(times)), warnings) << longer;
+  }
+}
+
+TEST(TimingWarnings, AboutADriftAboveTwoPercent) {
+  const auto rising = [](double by) {
+    std::vector<double> times;
+    for (int i = 0; i < 30; ++i) times.push_back(1 + by * i);
+    return warnings_of(record_of(times));
+  };
+  EXPECT_EQ(rising(0.0013), "");  // 15 x 0.0013 / (1 + 7 x 0.0013) = 1.93%
+  EXPECT_EQ(rising(0.0014), "trend");
+  // 10 times of which 29 and 31 more pairs rise than fall: 28 and 30 over 11.18, 2.50 and 2.68.
+  EXPECT_EQ(warnings_of(record_of({1.015, 1.01, 1.005, 1, 1.02, 1.03, 1.025, 1.04, 1.035, 1.042})),
+            "");
+  EXPECT_EQ(warnings_of(record_of({1.015, 1.01, 1.005, 1, 1.02, 1.03, 1.025, 1.035, 1.04, 1.042})),
+            "trend");
 }
 
 TEST(TimingWarnings, AboutTheConditionsOfTheMeasurement) {
@@ -62,6 +83,10 @@ TEST(TimingWarnings, AboutTheConditionsOfTheMeasurement) {
   EXPECT_EQ(warnings_of(record), "");
   record.summary = {{"limited_repetitions", std::int64_t{3}}, {"other_load_cores", 0.8}};
   EXPECT_EQ(warnings_of(record), "clocks_limited,other_load");
+  for (const auto& [cores, warnings] : {std::pair(0.19, ""), std::pair(0.21, "other_load")}) {
+    record.summary = {{"other_load_cores", cores}};
+    EXPECT_EQ(warnings_of(record), warnings) << cores;
+  }
   record.summary = {{"other_load_cores", std::nan("")}};
   EXPECT_EQ(warnings_of(record), "");
   EXPECT_EQ(warnings_of(record, 2), "oversubscribed");

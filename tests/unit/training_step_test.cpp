@@ -1,9 +1,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <thread>
 #include <vector>
 
 #include "core/error.h"
@@ -113,6 +115,23 @@ TEST(TrainingStepTest, TheRehearsalIsAWholeStepAndAResetUndoesIt) {
     EXPECT_NE(f.weights(), drawn);
     EXPECT_EQ(f.step.state().get(f.device, StepScalar::step), 1);
   }
+}
+
+TEST(TrainingStepTest, TheTimeToLaunchAStepIsThatOfAllItsPhases) {
+  class Slow final : public ParallelStrategy {
+   public:
+    using ParallelStrategy::ParallelStrategy;
+    void begin_step() override { std::this_thread::sleep_for(std::chrono::milliseconds(20)); }
+  };
+  CpuDevice device(plenty, 1);
+  const TrainingCase c = tiny("fp32");
+  TrainingStep step(device, c, 1, {},
+                    [](ParameterStore& store, Ops&) { return std::make_unique<Slow>(store); });
+  step.load(random_batch({.rows = c.batch_size, .context = c.context, .vocab = c.vocab}, 1));
+  step.reset();
+  StepRunner runner(step, Timing::step);
+  for (int i = 0; i < 3; ++i) (void)runner.run();
+  EXPECT_GE(runner.launch_seconds(), 0.02);
 }
 
 // For every memory limit, either the rehearsal runs out of memory or no later step does.
