@@ -64,6 +64,9 @@ def read(path: Path) -> tuple[pd.DataFrame, dict[str, str]]:
         if attributes.get("experiment") != EXPERIMENT:
             raise ResultError(f"{path}: not of bench/peers/train_step_ratios.py")
         attributes.setdefault("hardware", hardware(file))
+        if "runs" in file:  # of every launch that measured cases of the file
+            commands = [text(run.attrs["command"]) for run in file["runs"].values()]
+            attributes["command"] = "\n".join(dict.fromkeys(commands))
         return read_table(path, file["summary"])[0], attributes
 
 
@@ -76,11 +79,18 @@ def section(path: Path) -> str:
     )
 
 
+IN_TURNS = """Both sides take turns. Times are medians over turns of their medians. The ratio is the geometric
+mean of the ratios of pairs, with its 95% interval by Student's t of their logarithms; below 1,
+paceline is faster. Steps with the update after backward stand beside PyTorch's; those with updates
+in backward, which exclude gradient clipping, beside PyTorch's fastest of either kind. GB is peak
+memory."""
+
+
 def in_turns(path: Path, frame: pd.DataFrame, attributes: dict[str, str]) -> str:
     return "\n".join([
         f"## {attributes['hardware']}", "",
         f"`{printable(path.name)}`: paceline {attributes['software_version']} beside "
-        f"{', '.join(others(frame))}; {attributes['created']}.", "",
+        f"{', '.join(others(frame))}; {attributes['created']}.", "", IN_TURNS, "",
         *peers_in_turns.tables(frame), "",
         *(f"    {command}" for command in attributes["command"].split("\n")),
     ]) + "\n"  # fmt: skip

@@ -46,7 +46,7 @@ def ratio_of(ours: Sequence[float], theirs: Sequence[float]) -> Ratio:
         return Ratio(math.exp(mean), math.nan, math.nan)
     t = STUDENT[n - 2] if n - 2 < len(STUDENT) else NORMAL
     half = t * float(np.std(logs, ddof=1)) / math.sqrt(n)
-    return Ratio(*(math.exp(mean + side * half) for side in (0, -1, 1)))
+    return Ratio(*(float(np.exp(mean + side * half)) for side in (0, -1, 1)))
 
 
 def tables(frame: pd.DataFrame) -> list[str]:

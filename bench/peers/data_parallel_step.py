@@ -36,7 +36,7 @@ import torch.distributed as dist
 from adamw import CompiledAdamW, foreach, with_masters
 from data_parallel_cases import variant, variant_name
 from step_cases import ATTENTIONS, PRECISIONS, dimensions
-from timing import summary, warmed_up
+from timing import seconds_of, summary, warmed_up
 from torch import Tensor, nn
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
@@ -184,11 +184,7 @@ class Trainer:
         """Seconds of a step on this rank."""
         synchronize()
         dist.barrier()
-        synchronize()
-        began = time.perf_counter()
-        step()
-        synchronize()
-        return time.perf_counter() - began
+        return seconds_of(step, synchronize)
 
     def exposed(self) -> float:
         """Seconds from the end of the last step's backward to the start of the optimizer."""

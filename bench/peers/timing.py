@@ -3,6 +3,7 @@ PyTorch."""
 
 import math
 import statistics
+import time
 from collections.abc import Callable, Sequence
 
 STEADY_REPETITIONS, STEADY_S = 10, 2.0  # the repetitions in which a trend is looked for
@@ -26,6 +27,15 @@ def is_steady(seconds: Sequence[float]) -> bool:
         if count >= STEADY_REPETITIONS and total >= STEADY_S:
             return not has_trend(seconds[-count:])
     return False
+
+
+def seconds_of(step: Callable[[], object], synchronize: Callable[[], object]) -> float:
+    """By the host's clock, from one idle moment of the device to the next."""
+    synchronize()
+    began = time.perf_counter()
+    step()
+    synchronize()
+    return time.perf_counter() - began
 
 
 def warmed_up(sample: Callable[[], float], fewest: int, most: int) -> tuple[list[float], str]:

@@ -39,7 +39,7 @@ from step_cases import (
     variant,
     variant_name,
 )
-from timing import summary, warmed_up
+from timing import seconds_of, summary, warmed_up
 from torch import nn
 from torch.nn import functional
 from torch.nn.attention import sdpa_kernel
@@ -137,14 +137,6 @@ def synchronize() -> None:
         torch.cuda.synchronize()
 
 
-def seconds_of(step: Callable[[], None]) -> float:
-    synchronize()
-    began = time.perf_counter()
-    step()
-    synchronize()
-    return time.perf_counter() - began
-
-
 def fastest_backend(options: argparse.Namespace) -> str:
     """The backend whose captured forward and backward take least time at the case's shape."""
     if options.device == "cpu":
@@ -170,7 +162,7 @@ def fastest_backend(options: argparse.Namespace) -> str:
                 step = captured(work)
         except RuntimeError:  # no kernel for the case
             return float("inf")
-        return min(seconds_of(step) for _ in range(10))
+        return min(seconds_of(step, synchronize) for _ in range(10))
 
     return min(BACKENDS, key=seconds)
 
@@ -194,7 +186,10 @@ def measure(options: argparse.Namespace, chosen: Variant, backend: str) -> dict[
     setup = time.perf_counter() - began
     if cuda and not chosen.captured:
         torch.cuda.reset_peak_memory_stats()
-    sample = lambda: seconds_of(step)  # noqa: E731
+
+    def sample() -> float:
+        return seconds_of(step, synchronize)
+
     warmup, reason = warmed_up(sample, options.warmup, options.max_warmup)
     samples = [sample() for _ in range(options.steps)]
     row = {"status": "ok", "loss": loss, "compile_s": compile_s, "setup_s": setup}
