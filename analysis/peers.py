@@ -79,11 +79,11 @@ def section(path: Path) -> str:
     )
 
 
-IN_TURNS = """Both sides take turns. Times are medians over turns of their medians. The ratio is the geometric
-mean of the ratios of pairs, with its 95% interval by Student's t of their logarithms; below 1,
-paceline is faster. Steps with the update after backward stand beside PyTorch's; those with updates
-in backward, which exclude gradient clipping, beside PyTorch's fastest of either kind. GB is peak
-memory."""
+IN_TURNS = """Both sides take turns. Times are medians over turns of their medians. The ratio is the
+geometric mean of the ratios of pairs, with its 95% interval by Student's t of their logarithms;
+below 1, paceline is faster. Steps that update parameters after backward stand beside PyTorch's of
+that kind; those that update them in backward, which excludes gradient clipping, beside PyTorch's
+fastest of either kind. GB is peak memory."""
 
 
 def in_turns(path: Path, frame: pd.DataFrame, attributes: dict[str, str]) -> str:

@@ -76,7 +76,8 @@ def test_sharded_states_stand_beside_sharded_ones(tables):
     (_, _, *rows), _ = tables([
         measured("paceline bucketed", 1, 0.01, shard="", sync="bucketed"),
         measured("paceline zero1", 1, 0.01, shard="zero1", sync=""),
-        measured("ddp+view", 1, 0.02, shard="", sync="ddp"), measured("fsdp", 1, 0.03, shard="fsdp", sync=""),
+        measured("ddp+view", 1, 0.02, shard="", sync="ddp"),
+        measured("fsdp", 1, 0.03, shard="fsdp", sync=""),
         measured("zero+view", 1, 0.04, shard="zero", sync=""),
     ])  # fmt: skip
     assert [(row[1], row[4], row[7]) for row in rows] == [

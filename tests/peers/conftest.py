@@ -1,8 +1,11 @@
 """Fixtures of the tests of bench/peers/."""
 
+import importlib.util
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
+from unittest.mock import MagicMock
 
 import h5py
 import peer_file
@@ -45,3 +48,20 @@ def own(tmp_path: Path) -> Callable[..., tuple]:
         return peer_file.read_own(path)
 
     return measured
+
+
+@pytest.fixture
+def with_stub_of_torch(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ModuleType]:
+    """with_stub_of_torch("attention"): the module of bench/peers/, with a mock for PyTorch, which
+    need not be installed."""
+
+    def imported(name: str) -> ModuleType:
+        for of_torch in ("", ".nn", ".nn.attention", ".distributed"):
+            monkeypatch.setitem(sys.modules, f"torch{of_torch}", MagicMock())
+        path = Path(__file__).parents[2] / "bench/peers" / f"{name}.py"
+        spec = importlib.util.spec_from_file_location(f"{name}_with_a_stub", path)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
+
+    return imported
