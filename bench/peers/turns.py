@@ -118,16 +118,17 @@ def sweep(
     cases: Sequence[Row],
     measure: Callable[[Row], tuple[Origin, list[Case]]],
 ) -> None:
-    """Measures the cases that the output file lacks, and prints the file's tables."""
+    """Measures the cases that the output file lacks, and prints the file's tables. Exits with 6 if
+    cases are left, as paceline does when it is stopped."""
     began, started = time.monotonic(), now()
     require_same_device(options)
     # Compiled code is kept, so that a case that is measured again is not compiled again.
     os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(options.output.parent / "inductor"))
     known = {key(row, cases) for row in rows_of_file(options.output)}
     missing = [case for case in cases if key(case, cases) not in known]
+    left = len(missing)
     for number, case in enumerate(missing, 1):
         if time.monotonic() - began > 60 * options.minutes:
-            print(f"cases left: {len(missing) - number + 1}", file=sys.stderr)
             break
         words = " ".join(map(str, case.values()))
         print(f"case {number} of {len(missing)}: {words}", file=sys.stderr, flush=True)
@@ -136,8 +137,12 @@ def sweep(
             one.factors |= case
         run = Run(shlex.join(["python3", *sys.argv]), started, origin)
         append(options.output, peers.EXPERIMENT, run, measured)
+        left -= 1
     if options.output.exists():
         print(peers.section(options.output), end="")
+    if left:
+        print(f"cases left: {left}", file=sys.stderr)
+        raise SystemExit(6)
 
 
 def key(row: Row, cases: Sequence[Row]) -> tuple[str, ...]:

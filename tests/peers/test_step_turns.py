@@ -130,7 +130,10 @@ def test_cases_in_the_output_file_are_not_measured_again(run, tmp_path, capsys):
     """Nor does one begin after the given minutes."""
     few = ["--turns", "1", "--variants", "captured"]
     run("--context", "128", "256", *few)
-    assert run("--context", "128", "256", "512", "--minutes", "0", *few) == []
+    with pytest.raises(SystemExit) as stopped:
+        run("--context", "128", "256", "512", "--minutes", "0", *few)
+    assert stopped.value.code == 6
+    assert not (tmp_path / "asked").exists()
     assert "cases left: 1" in capsys.readouterr().err
     asked = run("--context", "256", "512", *few)
     assert [line for line in asked if line.startswith("paceline") and '"512"' not in line] == []
