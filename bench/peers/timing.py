@@ -51,6 +51,17 @@ def warmed_up(sample: Callable[[], float], fewest: int, most: int) -> tuple[list
     return seconds, "max_warmup"
 
 
+def measured(sample: Callable[[], float], warmup: int, most: int, steps: int) -> dict[str, object]:
+    """The columns of a row: warm-up and samples of the step on the only rank, and statistics."""
+    before, reason = warmed_up(sample, warmup, most)
+    seconds = [[sample() for _ in range(steps)]]
+    return summary("step", seconds) | {
+        "warmup_reason": reason,
+        "samples": {"step": seconds},
+        "samples_warmup": {"step": [before]},
+    }
+
+
 def summary(phase: str, seconds: Sequence[Sequence[float]]) -> dict[str, float]:
     """The statistics of samples [rank][repetition] over repetitions, each the maximum over ranks,
     by the names of /summary."""

@@ -39,7 +39,7 @@ from step_cases import (
     variant,
     variant_name,
 )
-from timing import seconds_of, summary, warmed_up
+from timing import measured, seconds_of
 from torch import nn
 from torch.nn import functional
 from torch.nn.attention import sdpa_kernel
@@ -190,14 +190,12 @@ def measure(options: argparse.Namespace, chosen: Variant, backend: str) -> dict[
     def sample() -> float:
         return seconds_of(step, synchronize)
 
-    warmup, reason = warmed_up(sample, options.warmup, options.max_warmup)
-    samples = [sample() for _ in range(options.steps)]
     row = {"status": "ok", "loss": loss, "compile_s": compile_s, "setup_s": setup}
-    row |= summary("step", [samples]) | {"warmup_reason": reason}
+    row |= measured(sample, options.warmup, options.max_warmup, options.steps)
     if cuda:
         row["peak_bytes"] = torch.cuda.max_memory_allocated()
         row["reserved_bytes"] = torch.cuda.memory_reserved()
-    return row | {"samples": {"step": [samples]}, "samples_warmup": {"step": [warmup]}}
+    return row
 
 
 def outcome(options: argparse.Namespace, name: str, fastest: str) -> dict[str, object]:

@@ -45,7 +45,8 @@ def bench(tmp_path):
     write("mpirun", '#!/bin/sh\nshift 3\nexec "$@"\n')
     program = write("paceline", STAND_IN)
     # In place of Python: has PyTorch unless $TORCH says no.
-    python = write("python-of-peers", STAND_IN.replace("\n", '\n[ "$1" != -c ] || exit "$TORCH"\n', 1))
+    has_torch = '[ "$1" != -c ] || exit "$TORCH"'
+    python = write("python-of-peers", STAND_IN.replace("\n", f"\n{has_torch}\n", 1))
 
     def call(script: str, *arguments: str, gpus: int = 2, **variables: str):
         notes = tmp_path / "notes"

@@ -32,6 +32,21 @@ def test_a_step_is_timed_until_the_device_is_idle(monkeypatch):
     assert timing.seconds_of(clock.work, clock.synchronize) == pytest.approx(0.75)
 
 
+def test_samples_and_warm_up_are_the_times_of_steps(monkeypatch):
+    clock = Clock(monkeypatch)
+    lengths = iter([4.0, 3.0, *[0.5, 0.25, 1.0] * 2, 9.0])
+
+    def sample():
+        return timing.seconds_of(lambda: clock.work(next(lengths)), clock.synchronize)
+
+    row = timing.measured(sample, 2, 0, 6)
+    assert row["samples"] == {"step": [[0.5, 0.25, 1.0] * 2]}
+    assert row["samples_warmup"] == {"step": [[4.0, 3.0]]}
+    assert row["warmup_reason"] == "warmup"
+    assert (row["step_min_s"], row["step_median_s"], row["step_max_s"]) == (0.25, 0.5, 1.0)
+    assert next(lengths) == 9.0
+
+
 def test_warm_up_ends_as_in_paceline():
     def of(values, fewest, most):
         left = iter(values)
