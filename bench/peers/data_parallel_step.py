@@ -217,8 +217,7 @@ def measure(options: argparse.Namespace, device: torch.device) -> dict[str, obje
         synchronize()
         torch.cuda.reset_peak_memory_stats()
         trainer.optimizer.zero_grad(set_to_none=True)
-        # NCCL has threads of its own.
-        step = captured(step, others="thread_local")
+        step = captured(step)
     for _ in range(CAPTURE_WARMUP, LOSS_STEP):
         step()
     loss = float(trainer.loss)

@@ -123,11 +123,11 @@ def compiled(model: Transformer, chosen: Variant, settings: dict[str, object]) -
     return model
 
 
-def captured(step: Callable[[], None], others: str = "global") -> Callable[[], None]:
-    """`others`: what other threads may do during the capture, as capture_error_mode."""
+def captured(step: Callable[[], None]) -> Callable[[], None]:
     graph = torch.cuda.CUDAGraph()
     stream = torch.cuda.current_stream()
-    with torch.cuda.graph(graph, stream=stream, capture_error_mode=others):
+    # NCCL's threads may make calls that this one must not make during the capture.
+    with torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"):
         step()
     return graph.replay
 

@@ -71,6 +71,8 @@ def test_a_variant_that_cannot_run_is_a_row():
 def test_a_rank_that_fails_ends_the_launch_with_its_reason(tmp_path):
     script = tmp_path / "one_fails.py"
     script.write_text(ONE_FAILS)
-    code, (row,) = launched(script, *TINY, "--variant", "ddp")
+    code, rows = launched(script, *TINY, "--variant", "ddp")
     assert code != 0
-    assert (row["status"], row["reason"]) == ("failed", "ValueError: not on this rank")
+    # The other rank may lose its connection before it is ended.
+    assert {row["status"] for row in rows} == {"failed"}
+    assert "ValueError: not on this rank" in [row["reason"] for row in rows]
