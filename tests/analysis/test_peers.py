@@ -7,13 +7,18 @@ import numpy as np
 import pytest
 from markdown_text import markdown_rows
 
-from analysis import peers, peers_in_turns
+from analysis import comparison, peers, peers_in_turns
 from analysis.__main__ import main
-from analysis.result_file import ResultError
+from analysis.formatting import text
+from analysis.result_file import ResultError, opened, texts
+from analysis.results import read_file
 from synthetic import case
 
 ROOT = Path(__file__).parents[2]
-PUBLISHED = sorted((ROOT / "results/reference").glob("model-compile-peers-*"))
+REFERENCE = sorted((ROOT / "results/reference").glob("*.h5*"))
+PUBLISHED = [path for path in REFERENCE if path.name.startswith("model-compile-peers-")]
+# Of a changed tree, and published before that was refused: to be replaced by peers-h200.h5.
+OF_A_CHANGED_TREE = {"model-compile-peers-h200.h5.xz"}
 H200 = [("NVIDIA H200", "GPU-1", "node1")]
 
 
@@ -146,3 +151,35 @@ def test_a_file_of_another_experiment_is_refused(make_file):
 @pytest.mark.skipif(not PUBLISHED, reason="no file in results/reference")
 def test_the_published_tables_are_current():
     assert (ROOT / "docs/training-steps.md").read_text("utf-8") == peers.document(PUBLISHED)
+
+
+def versions(file):
+    """Of paceline, as far as the file names any."""
+    found = {text(group.attrs.get("software_version")) for group in (file, *runs(file))}
+    if "software" in file["summary"]:
+        found |= set(texts(file["summary/software"]))
+    return found
+
+
+def runs(file):
+    return file["runs"].values() if "runs" in file else ()
+
+
+@pytest.mark.skipif(not REFERENCE, reason="no file in results/reference")
+def test_no_published_file_is_of_a_changed_tree():
+    changed = set()
+    for path in REFERENCE:
+        with opened(path) as file:
+            if any("dirty" in version for version in versions(file)):
+                changed.add(path.name)
+    assert changed == OF_A_CHANGED_TREE
+
+
+@pytest.mark.parametrize("path", [p for p in REFERENCE if p.name.startswith("peers")])
+def test_published_turns_have_ten_repetitions_after_a_warm_up(path):
+    """On both sides. read() refuses a summary that its samples contradict."""
+    comparison.read(path)
+    for case_of_file in read_file(path).samples:
+        for seconds in case_of_file.measured.values():
+            assert seconds.shape[1] >= 10
+            assert case_of_file.warmup["step"].shape[1] >= 10
