@@ -12,6 +12,7 @@ selected=()
 while [ $# -gt 0 ]; do
   case $1 in
     --list) list=yes ;;
+    --minutes) minutes=${2:?minutes} && shift ;;
     --minutes=*) minutes=${1#*=} ;;
     --help) sed -n '2,/^[^#]/s/^# \?//p' "$0" && exit 0 ;;
     -*) echo "${0##*/}: '$1' is unknown; see --help" >&2 && exit 2 ;;

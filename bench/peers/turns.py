@@ -123,7 +123,9 @@ def sweep(
     began, started = time.monotonic(), now()
     require_same_device(options)
     # Compiled code is kept, so that a case that is measured again is not compiled again.
-    os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(options.output.parent / "inductor"))
+    os.environ.setdefault(
+        "TORCHINDUCTOR_CACHE_DIR", str(options.output.absolute().parent / "inductor")
+    )
     known = {key(row, cases) for row in rows_of_file(options.output)}
     missing = [case for case in cases if key(case, cases) not in known]
     left = len(missing)

@@ -159,6 +159,7 @@ def test_peers_are_measured_within_the_minutes_of_the_call(bench):
     done, ran = bench("reference.sh", "--minutes=7", "peers", gpus=1)
     assert done.returncode == 0, done.stderr
     assert len(ran) == 2
+    assert bench("reference.sh", "--minutes", "7", "peers", gpus=1)[1] == ran
     for line in ran:
         assert line.startswith("bench/peers/train_step_ratios.py --size small ")
         assert line.endswith("--minutes 7")
