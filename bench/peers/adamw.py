@@ -1,6 +1,7 @@
 """AdamW as one compiled function over float32 masters of low-precision weights, or over float32
 weights themselves. Arithmetic and defaults are those of torch.optim.AdamW."""
 
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 
 import torch
@@ -108,8 +109,11 @@ class CompiledAdamW:
         """Each parameter is updated as soon as its gradient is ready, which is then freed: there is
         no gradient clipping. `step` must not be called any more, but `begin` before backward."""
 
+        # A hook that held the optimizer would keep it, and all parameters, for ever.
+        optimizer = weakref.ref(self)
+
         def updated(parameter: torch.nn.Parameter) -> None:
-            self.apply([parameter])
+            optimizer().apply([parameter])
             parameter.grad = None
 
         for parameter in self.parameters:

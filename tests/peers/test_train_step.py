@@ -1,9 +1,11 @@
 """bench/peers/train_step.py on the CPU: every variant computes the same training, and its times are
 those of its steps."""
 
+import gc
 import json
 import subprocess
 import sys
+import weakref
 from pathlib import Path
 
 import pytest
@@ -119,6 +121,22 @@ def test_a_sample_is_the_time_of_one_step(rows, monkeypatch):
     assert row["samples_warmup"] == {"step": [[0.25] * 2]}
     assert row["step_median_s"] == row["step_ci_low_s"] == row["step_max_s"] == 0.25
     assert (row["compile_s"], row["setup_s"]) == (0.25, 0.25 * train_step.LOSS_STEP)
+
+
+def test_a_measured_model_is_freed(rows, monkeypatch):
+    """A process measures many variants, and the largest models fill most of the memory."""
+    kept = []
+    start = train_step.Trainer.__init__
+
+    def noted(self, *arguments):
+        start(self, *arguments)
+        kept.extend(map(weakref.ref, self.model.parameters()))
+
+    monkeypatch.setattr(train_step.Trainer, "__init__", noted)
+    rows("--variants", "eager", "compile", "tuned+uncaptured", "tuned+uncaptured+in-backward")
+    gc.collect()
+    assert len(kept) > 40
+    assert [parameter for parameter in kept if parameter() is not None] == []
 
 
 def test_what_cannot_run_is_a_row(rows, monkeypatch):
