@@ -90,7 +90,7 @@ def in_turns(path: Path, frame: pd.DataFrame, attributes: dict[str, str]) -> str
     return "\n".join([
         f"## {attributes['hardware']}", "",
         f"`{printable(path.name)}`: paceline {attributes['software_version']} beside "
-        f"{', '.join(others(frame))}; {attributes['created']}.", "", IN_TURNS, "",
+        f"{', '.join(others(frame))}; {attributes['created']}.", "", "\n".join([IN_TURNS, *arithmetic(frame)]), "",
         *peers_in_turns.tables(frame), "",
         *(f"    {command}" for command in attributes["command"].split("\n")),
     ]) + "\n"  # fmt: skip
@@ -134,10 +134,14 @@ def caption(
     parts = [f"`{printable(path.name)}`: {made}."]
     if same:
         parts.append(f"In every case: {', '.join(same)}.")
+    return " ".join([*parts, *arithmetic(frame)])
+
+
+def arithmetic(frame: pd.DataFrame) -> list[str]:
+    """Where ours is not PyTorch's."""
     chosen = sorted(set(frame.get("fp32_attention", ())) - {""})
-    if chosen:
-        parts.append(f"Products of paceline's flash attention in fp32: {', '.join(chosen)}.")
-    return " ".join(parts)
+    told = f"Products of paceline's flash attention in fp32: {', '.join(chosen)}."
+    return [told] if chosen else []
 
 
 def fastest(rows: pd.DataFrame) -> Measured:

@@ -131,7 +131,8 @@ def test_a_single_pair_has_no_interval():
 
 
 def test_the_document_names_machine_versions_and_every_command(make_file, tmp_path, capsys):
-    path = make_file([measured("paceline compiled", 1, 0.01), measured("eager", 1, 0.02)],
+    ours = measured("paceline compiled", 1, 0.01, fp32_attention="bf16x3")
+    path = make_file([ours, measured("eager", 1, 0.02, fp32_attention="")],
                      experiment="model-peers", ranks=H200)  # fmt: skip
     main(["peers", str(path), "--output", str(tmp_path / "new/results.md")])
     written = (tmp_path / "new/results.md").read_text("utf-8")
@@ -139,6 +140,7 @@ def test_the_document_names_machine_versions_and_every_command(make_file, tmp_pa
     assert written.startswith("# Training steps beside PyTorch\n")
     assert "\n## NVIDIA H200\n" in written
     assert "paceline 0123456789ab beside PyTorch 2; 2026-11-21T02:05:31Z" in written
+    assert "\nProducts of paceline's flash attention in fp32: bf16x3.\n" in written
     assert "\n    build/paceline model --size small\n" in written
     assert capsys.readouterr().out.endswith("results.md\n")
 
