@@ -87,10 +87,11 @@ fastest of either kind. GB is peak memory."""
 
 
 def in_turns(path: Path, frame: pd.DataFrame, attributes: dict[str, str]) -> str:
+    told = "\n".join([IN_TURNS, *arithmetic(frame)])
     return "\n".join([
         f"## {attributes['hardware']}", "",
         f"`{printable(path.name)}`: paceline {attributes['software_version']} beside "
-        f"{', '.join(others(frame))}; {attributes['created']}.", "", "\n".join([IN_TURNS, *arithmetic(frame)]), "",
+        f"{', '.join(others(frame))}; {attributes['created']}.", "", told, "",
         *peers_in_turns.tables(frame), "",
         *(f"    {command}" for command in attributes["command"].split("\n")),
     ]) + "\n"  # fmt: skip
