@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from . import peer_rows
+from . import peer_rows, peers_in_turns
 from .formatting import ABSENT, figure, label, lines, printable, text
 from .output import write_text
-from .result_file import ResultError, opened, read_table
+from .result_file import ResultError, hardware, opened, read_table
 from .results import as_written
 from .tables import formats
 from .tables.table import is_number
@@ -63,11 +63,47 @@ def read(path: Path) -> tuple[pd.DataFrame, dict[str, str]]:
         }
         if attributes.get("experiment") != EXPERIMENT:
             raise ResultError(f"{path}: not of bench/peers/train_step_ratios.py")
+        attributes.setdefault("hardware", hardware(file))
+        if "runs" in file:  # of every launch that measured cases of the file
+            commands = [text(run.attrs["command"]) for run in file["runs"].values()]
+            attributes["command"] = "\n".join(dict.fromkeys(commands))
         return read_table(path, file["summary"])[0], attributes
 
 
 def section(path: Path) -> str:
     frame, attributes = read(path)
+    return (
+        in_turns(path, frame, attributes)
+        if "turn" in frame
+        else before_and_after(path, frame, attributes)
+    )
+
+
+IN_TURNS = """Both sides take turns. Times are medians over turns of their medians. The ratio is the
+geometric mean of the ratios of pairs, with its 95% interval by Student's t of their logarithms;
+below 1, paceline is faster. Steps that update parameters after backward stand beside PyTorch's of
+that kind; those that update them in backward, which excludes gradient clipping, beside PyTorch's
+fastest of either kind. GB is peak memory."""
+
+
+def in_turns(path: Path, frame: pd.DataFrame, attributes: dict[str, str]) -> str:
+    told = "\n".join([IN_TURNS, *arithmetic(frame)])
+    return "\n".join([
+        f"## {attributes['hardware']}", "",
+        f"`{printable(path.name)}`: paceline {attributes['software_version']} beside "
+        f"{', '.join(others(frame))}; {attributes['created']}.", "", told, "",
+        *peers_in_turns.tables(frame), "",
+        *(f"    {command}" for command in attributes["command"].split("\n")),
+    ]) + "\n"  # fmt: skip
+
+
+def others(frame: pd.DataFrame) -> list[str]:
+    software = dict.fromkeys(map(text, frame["software"]))
+    return [name for name in software if not name.startswith("paceline") and " " in name]
+
+
+def before_and_after(path: Path, frame: pd.DataFrame, attributes: dict[str, str]) -> str:
+    """Of older files, in which paceline was measured before and after the peer."""
     factors = [name for name in CASE if frame[name].nunique() > 1 or name == "size"]
     groups = [rows for _, rows in frame.groupby(list(CASE), sort=False)]
     names = [[text(rows[name].iloc[0]) for name in factors] for rows in groups]
@@ -99,10 +135,14 @@ def caption(
     parts = [f"`{printable(path.name)}`: {made}."]
     if same:
         parts.append(f"In every case: {', '.join(same)}.")
+    return " ".join([*parts, *arithmetic(frame)])
+
+
+def arithmetic(frame: pd.DataFrame) -> list[str]:
+    """Where ours is not PyTorch's."""
     chosen = sorted(set(frame.get("fp32_attention", ())) - {""})
-    if chosen:
-        parts.append(f"Products of paceline's flash attention in fp32: {', '.join(chosen)}.")
-    return " ".join(parts)
+    told = f"Products of paceline's flash attention in fp32: {', '.join(chosen)}."
+    return [told] if chosen else []
 
 
 def fastest(rows: pd.DataFrame) -> Measured:

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# bench/reference.sh [--list] [NAME...]: measures the runs of results/reference again (all, or those
-# named). Files are NAME-<gpu>.h5 in $PACELINE_RESULTS (default results/new). Runs that need more
+# bench/reference.sh [--list] [--minutes=N] [NAME...]: measures the runs of results/reference again (all,
+# or those named). Files are NAME-<gpu>.h5 in $PACELINE_RESULTS (default results/new). Runs that need more
 # GPUs than this host has are skipped with a message. Started again, it resumes.
-#   --list    print the commands; run nothing
+#   --list       print the commands; run nothing
+#   --minutes=N  start no case beside PyTorch after N minutes (60); other runs have no limit
 PACELINE_RESULTS=${PACELINE_RESULTS:-results/new}
 # shellcheck source=bench/runs.sh
 . "$(dirname "$0")/runs.sh"
@@ -58,4 +59,20 @@ run ddp-profile 2 ddp --size xl --context 128 --global-batch 4 --sync naive,over
 NCCL_P2P_DISABLE=1 run ddp-buckets-no-p2p 2 ddp --preset course --bucket-mb 1,10,25,100,1000
 run zero-course 2 zero --preset course --bucket-mb 25,100
 run zero-fsdp 2 zero --preset fsdp
+
+# Beside PyTorch, in turns (bench/peers/NOTES.md has the variants and the minutes). Every variant once at
+# context 512; those within 3% of the fastest there at every context.
+sizes=(--size small medium large xl 2.7b --attention flash)
+contexts=(--context 512 128 256 1024)
+peers peers 1 train_step_ratios "${sizes[@]}" "${contexts[@]}" --precision bf16 \
+  --variants master-weights
+peers peers 1 train_step_ratios "${sizes[@]}" "${contexts[@]}" --precision fp32 --variants tuned
+peers peers-variants 1 train_step_ratios "${sizes[@]}" --precision bf16 --turns 1 --exec eager compiled \
+  --variants eager captured captured-compile reduce-overhead tuned tuned+in-backward master-weights \
+  master-weights+cudnn master-weights+flash master-weights+fp32-residual master-weights+each-adamw \
+  master-weights+in-backward master-weights+autotune
+peers peers-variants 1 train_step_ratios "${sizes[@]}" --precision fp32 tf32 --turns 1 \
+  --variants captured-compile tuned tuned+in-backward tuned+autotune
+peers peers-data-parallel 2 data_parallel_ratios --cases xl:bf16:512:4 2.7b:bf16:512:4 --attention flash
+peers peers-data-parallel 2 data_parallel_ratios --cases xl:fp32:128:2 --attention naive
 end

@@ -4,16 +4,21 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 program=${PACELINE:-build/paceline}
+python=${PYTHON:-python3}
 results=${PACELINE_RESULTS:?the folder of the result files}
 list=''
+minutes=60
 selected=()
-for argument; do
-  case $argument in
+while [ $# -gt 0 ]; do
+  case $1 in
     --list) list=yes ;;
+    --minutes) minutes=${2:?minutes} && shift ;;
+    --minutes=*) minutes=${1#*=} ;;
     --help) sed -n '2,/^[^#]/s/^# \?//p' "$0" && exit 0 ;;
-    -*) echo "${0##*/}: '$argument' is unknown; see --help" >&2 && exit 2 ;;
-    *) selected+=("$argument") ;;
+    -*) echo "${0##*/}: '$1' is unknown; see --help" >&2 && exit 2 ;;
+    *) selected+=("$1") ;;
   esac
+  shift
 done
 
 [ -n "$list" ] || mkdir -p "$results"
@@ -40,22 +45,46 @@ known=' '
 # [NEEDS=GPUS] run NAME RANKS EXPERIMENT [options]: one rank per GPU, unless NEEDS says how many GPUs;
 # writes NAME-<gpu>.h5 with --resume, which keeps finished cases.
 run() {
-  local name=$1 ranks=$2 launch=() code=0
-  local file=$results/$name-$gpu.h5
+  local name=$1 ranks=$2 launch=()
   shift 2
-  known+="$name "
-  if [ ${#selected[@]} -gt 0 ] && [[ " ${selected[*]} " != *" $name "* ]]; then return; fi
   [ "$ranks" = 1 ] || launch=(mpirun --oversubscribe -np "$ranks")
-  if [ -n "$list" ]; then
-    echo "$name: ${NCCL_P2P_DISABLE:+NCCL_P2P_DISABLE=$NCCL_P2P_DISABLE }${launch[*]} $program $*"
+  local ending=(--resume)
+  measure "$name" "${NEEDS:-$ranks}" "${launch[@]}" "$program" "$@"
+}
+
+# peers NAME GPUS SCRIPT [options]: a script of bench/peers/, which keeps the cases of NAME-<gpu>.h5. It
+# starts no case after the minutes of this call.
+peers() {
+  local name=$1 needs=$2 script=$3
+  shift 3
+  local ending=(--paceline "$program" --minutes $((minutes - SECONDS / 60)))
+  if [ -z "$list" ] && is_selected "$name" && ! "$python" -c 'import torch' 2>/dev/null; then
+    known+="$name "
+    echo "$name: skipped: $python has no PyTorch"
     return
   fi
-  if [ "${NEEDS:-$ranks}" -gt "$gpus" ]; then
-    echo "$name: skipped: needs ${NEEDS:-$ranks} GPUs, this host has $gpus"
+  measure "$name" "$needs" "$python" "bench/peers/$script.py" "$@"
+}
+
+is_selected() {
+  [ ${#selected[@]} = 0 ] || [[ " ${selected[*]} " == *" $1 "* ]]
+}
+
+measure() { # NAME GPUS COMMAND...
+  local name=$1 needs=$2 code=0
+  shift 2
+  known+="$name "
+  is_selected "$name" || return 0
+  if [ -n "$list" ]; then
+    echo "$name: ${NCCL_P2P_DISABLE:+NCCL_P2P_DISABLE=$NCCL_P2P_DISABLE }$*"
+    return
+  fi
+  if [ "$needs" -gt "$gpus" ]; then
+    echo "$name: skipped: needs $needs GPUs, this host has $gpus"
     return
   fi
   echo "$name"
-  "${launch[@]}" "$program" "$@" --output "$file" --resume >"$results/$name.log" 2>&1 || code=$?
+  "$@" --output "$results/$name-$gpu.h5" "${ending[@]}" >"$results/$name.log" 2>&1 || code=$?
   case $code in
     0) ;;
     6 | 130 | 143) stopped ;;

@@ -21,6 +21,7 @@ import statistics
 from collections.abc import Callable
 
 import torch
+from attention_cases import FACTORS, VARIANTS
 from torch import Tensor
 from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -30,9 +31,7 @@ BACKENDS = {
     "cudnn": SDPBackend.CUDNN_ATTENTION,
     "efficient": SDPBackend.EFFICIENT_ATTENTION,
 }
-VARIANTS = (*BACKENDS, "flash4", "flex", "compile", "naive")
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
-FACTORS = ("batch_size", "heads", "context", "head_dim", "causal", "precision")
 
 Attention = Callable[[Tensor, Tensor, Tensor], Tensor]
 

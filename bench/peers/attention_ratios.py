@@ -16,7 +16,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from attention import FACTORS, VARIANTS
+from attention_cases import FACTORS, VARIANTS
 from json_rows import Row, rows_of
 
 PEER = Path(__file__).with_name("attention.py")

@@ -1,104 +1,121 @@
-"""Measures data-parallel training steps in paceline and in PyTorch and prints the ratios.
+"""Measures data-parallel training steps in paceline and in PyTorch on this machine, in turns.
 
-    python3 bench/peers/data_parallel_ratios.py --ranks 2 --cases xl:fp32:128:2 small:bf16:128:4
-    python3 bench/peers/data_parallel_ratios.py --experiment zero --cases xl:fp32:128:2
+    python3 bench/peers/data_parallel_ratios.py --ranks 2 --cases xl:fp32:128:2 small:bf16:128:4 \\
+        --attention flash --output results/data-parallel-peers.h5
 
-A case is size, precision, context and batch size per rank. paceline's strategies run before and
-after PyTorch's variants; a paceline column is the slower of the two medians. The last two columns
-are the time of paceline's default strategy and of its fastest, over the time of PyTorch's fastest
-variant.
+A case is size, precision, context and batch size per rank. paceline's strategies of `ddp` and
+`zero` are measured in one launch each, PyTorch's variants in a launch of their own each: the ranks
+of one that fails are ended. The same command resumes an interrupted run.
 """
 
 import argparse
 import json
-import math
+import os
+import signal
+import subprocess
 import sys
-import tempfile
+from functools import partial
 from pathlib import Path
 
-from data_parallel_step import VARIANTS
-from json_rows import Row, rows_of
-from step_cases import ATTENTIONS
+from data_parallel_cases import ALL, variant_name
+from data_parallel_cases import variant as variant_of
+from json_rows import Row, launch
+from peer_file import Case, Origin
+from step_cases import ATTENTIONS, PRECISIONS, size_options
+from turns import add_options, in_turns, paceline, sweep
 
 PEER = Path(__file__).with_name("data_parallel_step.py")
-FACTOR = {"ddp": "sync", "zero": "shard"}
-STRATEGIES = {  # the default last
-    "ddp": ("naive", "flat", "overlap", "bucketed"),
-    "zero": ("none", "broadcast", "zero2", "fsdp", "zero1"),
+FACTORS = ("size", "precision", "context", "batch_size")
+STRATEGIES = {
+    "ddp": ("sync", ("naive", "flat", "overlap", "bucketed")),
+    "zero": ("shard", ("broadcast", "zero1", "zero2", "fsdp")),
 }
 
 
-def step_seconds(row: Row) -> float:
-    """The median, or infinity if the step did not run."""
-    return row["step_median_s"] if row["status"] == "ok" else math.inf
+def case_of(text: str) -> Row:
+    """Of SIZE:PRECISION:CONTEXT:BATCH. Raises ValueError."""
+    size, precision, context, batch_size = text.split(":")
+    if precision not in PRECISIONS:
+        raise ValueError(text)
+    return dict(zip(FACTORS, (size, precision, int(context), int(batch_size)), strict=True))
 
 
-def paceline(options: argparse.Namespace, arguments: list[str]) -> list[Row]:
-    factor = FACTOR[options.experiment]
-    strategies = ",".join(STRATEGIES[options.experiment])
-    program = [options.paceline, options.experiment, f"--{factor}", strategies]
-    program += ["--attention", options.attention, "--timing", "step"]
-    program += ["--bucket-mb", str(options.bucket_mb)]
+def arguments(options: argparse.Namespace, case: Row) -> list[str]:
+    """The options that both programs take, except the size, which they spell differently."""
+    alike = {name: case[name] for name in FACTORS[1:]} | {"attention": options.attention}
+    return [w for n, value in alike.items() for w in ("--" + n.replace("_", "-"), str(value))]
+
+
+def own(options: argparse.Namespace, case: Row, experiment: str) -> tuple[Origin, list[Case]]:
+    factor, strategies = STRATEGIES[experiment]
+    chosen = [experiment, f"--{factor}", ",".join(strategies), *size_options(str(case["size"]))]
+    chosen += arguments(options, case)
+    chosen += ["--timing", "step", "--exec", options.exec]
     if options.device == "cpu":
-        program += ["--threads", "1"]  # as in data_parallel_step.py
-    with tempfile.TemporaryDirectory() as folder:
-        output = ["--output", f"{folder}/steps.h5", "--quiet", "--json"]
-        rows = rows_of([*program, *arguments, *output], options.ranks)
-    return [{"software": "paceline", "variant": f"paceline {row[factor]}", **row} for row in rows]
+        chosen += ["--threads", "1"]  # as in data_parallel_step.py
+    origin, measured = paceline(options, chosen, options.ranks)
+    for one in measured:
+        one.factors |= {
+            "software": f"paceline {origin.software_version}",
+            "variant": f"paceline {one.factors[factor]}",
+        }
+    return origin, measured
 
 
-def measure(options: argparse.Namespace, case: str) -> list[Row]:
-    arguments = ["--device", options.device]
-    names = ("--size", "--precision", "--context", "--batch-size")
-    for name, value in zip(names, case.split(":"), strict=True):
-        arguments += [name, value]
-    for name in ("warmup", "steps"):
-        arguments += [f"--{name}", str(getattr(options, name))]
-    peer = [sys.executable, str(PEER), "--attention", options.attention]
-    peer += ["--variants", *options.variants]
-    before = paceline(options, arguments)
-    peers = rows_of([*peer, *arguments], options.ranks)
-    after = paceline(options, arguments)
-    return [*(max(pair, key=step_seconds) for pair in zip(before, after, strict=True)), *peers]
+def peer(options: argparse.Namespace, case: Row, variant: str) -> Row:
+    """The row of a launch, or one with status failed: no rank of it is left behind."""
+    command = [sys.executable, str(PEER), "--size", str(case["size"]), "--variant", variant]
+    command += arguments(options, case)
+    for name in ("device", "warmup", "max_warmup", "steps"):
+        command += ["--" + name.replace("_", "-"), str(getattr(options, name))]
+    process = subprocess.Popen(
+        launch(command, options.ranks), stdout=subprocess.PIPE, text=True, start_new_session=True
+    )
+    try:
+        printed, _ = process.communicate(timeout=options.limit)
+        reason = f"the launch ended with {process.returncode}"
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        printed, _ = process.communicate()
+        reason = f"no end within {options.limit} s"
+    rows = [json.loads(line) for line in printed.splitlines() if line.startswith("{")]
+    strategy = variant_of(variant).strategy
+    factor = "shard" if strategy in ("zero", "fsdp") else "sync"
+    # A failed rank's row counts, even if rank 0 has printed one.
+    return {factor: strategy} | max(
+        rows, key=lambda row: row["status"] != "ok", default={"status": "failed", "reason": reason}
+    )
 
 
-def table_row(case: str, rows: list[Row], ours: list[str], variants: list[str]) -> list[str]:
-    seconds = {row["variant"]: step_seconds(row) for row in rows}
-    own = [seconds[variant] for variant in ours]
-    peers = [seconds[variant] for variant in variants]
-    ratios = [step / min(peers) for step in (own[-1], min(own))]
-    times = [f"{1e3 * s:.2f}" if math.isfinite(s) else "-" for s in (*own, *peers)]
-    return [case, *times, *(f"{r:.2f}" if 0 < r < math.inf else "-" for r in ratios)]
+def is_replicated(case: Case) -> bool:
+    return "sync" in case.factors
 
 
-def main() -> None:
+def is_sharded(case: Case) -> bool:
+    return "shard" in case.factors
+
+
+def measure(options: argparse.Namespace, case: Row) -> tuple[Origin, list[Case]]:
+    ours = [partial(own, options, case, experiment) for experiment in options.experiments]
+    measured = partial(peer, options, case)
+    return in_turns(options.turns, ours, options.variants, measured, (is_replicated, is_sharded))
+
+
+def main(words: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     metavar = "SIZE:PRECISION:CONTEXT:BATCH"
-    parser.add_argument("--experiment", choices=STRATEGIES, default="ddp")
-    parser.add_argument("--cases", nargs="+", default=["small:fp32:128:4"], metavar=metavar)
-    parser.add_argument("--variants", nargs="+", choices=VARIANTS, default=list(VARIANTS))
-    for name, value in (("ranks", 2), ("warmup", 5), ("steps", 10)):
-        parser.add_argument(f"--{name}", type=int, default=value)
-    parser.add_argument("--bucket-mb", type=float, default=25, help="of paceline; PyTorch's is 25")
+    default = [case_of("small:fp32:128:4")]
+    parser.add_argument("--cases", nargs="+", type=case_of, default=default, metavar=metavar)
+    parser.add_argument("--experiments", nargs="+", choices=STRATEGIES, default=list(STRATEGIES))
+    parser.add_argument("--variants", nargs="+", type=variant_name, default=list(ALL))
+    parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--attention", choices=ATTENTIONS, default="naive")
-    parser.add_argument("--device", choices=["cpu", "cuda"], default="cuda")
-    parser.add_argument("--paceline", default="build/paceline", help="the program to measure")
-    parser.add_argument("--output", type=Path, help="writes every row as a JSON line")
-    options = parser.parse_args()
-    if any(case.count(":") != 3 for case in options.cases):
-        parser.error(f"argument --cases: each is {metavar}")
-
-    ours = [f"paceline {strategy}" for strategy in STRATEGIES[options.experiment]]
-    header = [f"step [ms], {options.ranks} ranks", *ours, *options.variants]
-    header += [f"{STRATEGIES[options.experiment][-1]} / fastest", "best / fastest"]
-    print("| " + " | ".join(header) + " |", "|---" * len(header) + "|", sep="\n", flush=True)
-    lines = []
+    parser.add_argument("--exec", choices=["eager", "compiled"], default="compiled")
+    add_options(parser)
+    options = parser.parse_args(words)
     for case in options.cases:
-        rows = measure(options, case)
-        lines += [json.dumps(row) for row in rows]
-        print("| " + " | ".join(table_row(case, rows, ours, options.variants)) + " |", flush=True)
-        if options.output:  # a later case may fail
-            options.output.write_text("\n".join(lines) + "\n")
+        case |= {"attention": options.attention, "mode": "train-step", "ranks": options.ranks}
+    sweep(options, options.cases, partial(measure, options))
 
 
 if __name__ == "__main__":

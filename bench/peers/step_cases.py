@@ -1,12 +1,6 @@
 """The axes of the training-step comparison and PyTorch's variants. Does not import PyTorch."""
 
-from typing import NamedTuple
-
-
-class Variant(NamedTuple):
-    compile_mode: str | None  # of torch.compile; None: eager
-    captured: bool  # the whole step in one CUDA graph
-
+from dataclasses import dataclass, replace
 
 SIZES = {
     "tiny": (64, 192, 2, 4),
@@ -19,16 +13,79 @@ SIZES = {
 PRECISIONS = ("fp32", "tf32", "bf16", "fp16")
 ATTENTIONS = ("naive", "flash")
 MODES = ("forward", "forward-backward", "train-step")
-# Variants of one compile mode are adjacent, because train_step.py compiles once for all of them.
+
+
+@dataclass(frozen=True)
+class Variant:
+    compile_mode: str = ""  # of torch.compile; empty: eager
+    captured: bool = False  # the whole step in one CUDA graph
+    parts: bool = False  # blocks and head are compiled, which takes less time than the whole model
+    master_weights: bool = False  # weights in the low precision beside float32 masters; no autocast
+    fp32_residual: bool = False  # with master_weights: the residual stream is float32
+    fused_matmuls: bool = False  # q, k and v in one matmul, and w1 and w3
+    optimizer: str = "fused"  # torch.optim.AdamW(fused=True), or a compiled AdamW: each, foreach
+    in_backward: bool = False  # parameters are updated in backward, which excludes clipping
+    backend: str = ""  # of flash attention; empty: the fastest at the shape
+    fp8: bool = False  # Linear layers by torchao
+
+
+AUTOTUNED = "max-autotune-no-cudagraphs"
 VARIANTS = {
-    "eager": Variant(None, False),
-    "captured": Variant(None, True),
-    "compile": Variant("default", False),
-    "captured-compile": Variant("default", True),
-    "reduce-overhead": Variant("reduce-overhead", False),
-    "max-autotune-no-cudagraphs": Variant("max-autotune-no-cudagraphs", False),
-    "captured-max-autotune": Variant("max-autotune-no-cudagraphs", True),
+    "eager": Variant(),
+    "captured": Variant(captured=True),
+    "compile": Variant("default"),
+    "captured-compile": Variant("default", captured=True),
+    "reduce-overhead": Variant("reduce-overhead"),
+    AUTOTUNED: Variant(AUTOTUNED),
+    "captured-max-autotune": Variant(AUTOTUNED, captured=True),
+    "tuned": Variant("default", captured=True, parts=True, fused_matmuls=True, optimizer="foreach"),
+    "master-weights": Variant(
+        "default",
+        captured=True,
+        parts=True,
+        master_weights=True,
+        fused_matmuls=True,
+        optimizer="foreach",
+    ),
 }
+# What a suffix changes: "master-weights+cudnn+whole".
+SUFFIXES = {
+    "whole": {"parts": False},
+    "parts": {"parts": True},
+    "autotune": {"compile_mode": AUTOTUNED},
+    "uncaptured": {"captured": False},
+    "fused-matmuls": {"fused_matmuls": True},
+    "separate-matmuls": {"fused_matmuls": False},
+    "fp32-residual": {"fp32_residual": True},
+    "fused-adamw": {"optimizer": "fused"},
+    "each-adamw": {"optimizer": "each"},
+    "foreach-adamw": {"optimizer": "foreach"},
+    "in-backward": {"optimizer": "each", "in_backward": True},
+    "flash": {"backend": "flash"},
+    "cudnn": {"backend": "cudnn"},
+    "efficient": {"backend": "efficient"},
+    "flash4": {"backend": "flash4"},
+    "fp8": {"fp8": True},
+}
+
+
+def variant(text: str) -> Variant:
+    """Of a name and its suffixes, such as captured-compile+flash4. Raises ValueError."""
+    name, *suffixes = text.split("+")
+    if name not in VARIANTS or not set(suffixes) <= SUFFIXES.keys():
+        raise ValueError(f"{text}: is NAME[+SUFFIX...] of {[*VARIANTS]} and {[*SUFFIXES]}")
+    chosen = VARIANTS[name]
+    for suffix in suffixes:
+        chosen = replace(chosen, **SUFFIXES[suffix])
+    if chosen.master_weights and chosen.optimizer == "fused":
+        raise ValueError(f"{text}: fused AdamW has no master weights")
+    return chosen
+
+
+def variant_name(text: str) -> str:
+    """The text, if it names a variant: a type of an option."""
+    variant(text)
+    return text
 
 
 def dimensions(size: str) -> tuple[int, int, int, int]:
@@ -39,3 +96,13 @@ def dimensions(size: str) -> tuple[int, int, int, int]:
         return SIZES[size]
     d_model, d_ff, layers, heads = map(int, size.split("x"))
     return d_model, d_ff, layers, heads
+
+
+def size_options(size: str) -> list[str]:
+    """Of paceline."""
+    if size in SIZES:
+        return ["--size", size]
+    names = ("--d-model", "--d-ff", "--layers", "--heads")
+    return [
+        word for name, n in zip(names, dimensions(size), strict=True) for word in (name, str(n))
+    ]

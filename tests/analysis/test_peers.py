@@ -1,217 +1,148 @@
-"""bench/peers/train_step_ratios.py with fake programs for both sides; its file and its tables."""
+"""Tables of steps beside other software: files of bench/peers/train_step_ratios.py."""
 
-import json
-import os
-import sys
-import threading
+import math
 from pathlib import Path
 
-import h5py
+import numpy as np
 import pytest
 from markdown_text import markdown_rows
 
-from analysis import peers
+from analysis import comparison, peers, peers_in_turns
 from analysis.__main__ import main
-from analysis.result_file import ResultError
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "bench/peers"))
-
-import train_step_ratios as sweep
+from analysis.formatting import text
+from analysis.result_file import ResultError, opened, texts
+from analysis.results import read_file
+from synthetic import case
 
 ROOT = Path(__file__).parents[2]
-PUBLISHED = sorted((ROOT / "results/reference").glob("model-compile-peers-*"))
-
-# A fake program: prints its rows of the given execution and order and appends its command line to
-# calls.json. A case is four calls of paceline, one of the peer, and four of paceline that are 10%
-# slower.
-PROGRAM = """#!{python} -IS
-import json, os, pathlib, sys
-if "--version" in sys.argv:
-    print("paceline abc")
-    raise SystemExit
-calls = pathlib.Path("{folder}/calls.json")
-known = json.loads(calls.read_text()) if calls.exists() else []
-gpu = "GPU " + os.environ["CUDA_VISIBLE_DEVICES"]
-calls.write_text(json.dumps(known + [[*sys.argv, gpu]]))
-slower = 1.1 if len(known) % 9 > 4 else 1.0
-given = dict(zip(sys.argv, sys.argv[1:]))
-for row in json.loads(pathlib.Path(__file__).with_suffix(".json").read_text()):
-    factors = {{name: row[name] for name in ("exec", "optimizer") if "--" + name in given}}
-    if any(given["--" + name] != value for name, value in factors.items()):
-        continue
-    if "step_median_s" in row:
-        row["step_median_s"] *= slower
-    print(json.dumps(row))
-"""
-
-OURS = [
-    {"exec": e, "optimizer": o, "status": "ok", "step_median_s": seconds, "mfu_datasheet": None}
-    for e, o, seconds in [
-        ("eager", "serial", 0.010),
-        ("eager", "in-backward", 0.009),
-        ("compiled", "serial", 0.006),
-        ("compiled", "in-backward", 0.007),
-    ]
-]
-THEIRS = [
-    {"software": "PyTorch 2", "sdpa_backend": "cudnn", "variant": v, "exec": e, **measured}
-    for v, e, measured in [
-        ("eager", "eager", {"status": "ok", "step_median_s": 0.040, "setup_s": 1.5}),
-        ("captured", "eager", {"status": "ok", "step_median_s": 0.011, "setup_s": 2.0}),
-        ("compile", "compiled", {"status": "ok", "step_median_s": 0.012, "setup_s": 28.0}),
-        ("captured-compile", "compiled", {"status": "ok", "step_median_s": 0.0088, "setup_s": 29}),
-        ("reduce-overhead", "compiled", {"status": "oom", "reason": "out of memory"}),
-    ]
-]
+REFERENCE = sorted((ROOT / "results/reference").glob("*.h5*"))
+PUBLISHED = [path for path in REFERENCE if path.name.startswith("model-compile-peers-")]
+# Of a changed tree, and published before that was refused: to be replaced by peers-h200.h5.
+OF_A_CHANGED_TREE = {"model-compile-peers-h200.h5.xz"}
+H200 = [("NVIDIA H200", "GPU-1", "node1")]
 
 
-def script(path, rows):
-    path.write_text(PROGRAM.format(python=sys.executable, folder=path.parent))
-    path.chmod(0o755)
-    path.with_suffix(".json").write_text(json.dumps(rows))
-    return path
+def measured(variant, turn, seconds, size="small", gigabytes=2.0, **factors):
+    software = "paceline abc" if variant.startswith("paceline") else "PyTorch 2"
+    factors = {
+        "software": software, "variant": variant, "turn": turn, "size": size, "context": 512,
+        "batch_size": 4, "precision": "bf16", "attention": "flash", "mode": "train-step",
+        "optimizer": "serial",
+    } | factors  # fmt: skip
+    if seconds is None:
+        return case(factors, status="oom", reason="out of memory")
+    summary = {"peak_bytes": 1e9 * gigabytes, "loss": 9.2}
+    return case(factors, {"step": [[seconds] * 6]}, summary=summary)
 
 
 @pytest.fixture
-def run(tmp_path, monkeypatch):
-    """run(*options): runs the sweep into sweep.h5 and returns the calls of the fake programs."""
-    program = script(tmp_path / "paceline", OURS)
-    monkeypatch.setattr(sweep, "PEER", script(tmp_path / "peer.py", THEIRS))
-    smi = tmp_path / "nvidia-smi"
-    smi.write_text("#!/bin/sh\necho NVIDIA H200\n")
-    smi.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    monkeypatch.setattr(sys, "argv", ["train_step_ratios.py", "--size", "of this run"])
+def tables(make_file):
+    """tables(cases): the rows of both tables of a file with these cases."""
 
-    def start(*options):
-        calls = tmp_path / "calls.json"
-        calls.unlink(missing_ok=True)
-        sweep.main([*options, "--paceline", str(program), "--output", str(tmp_path / "sweep.h5")])
-        return json.loads(calls.read_text()) if calls.exists() else []
+    def of(cases):
+        path = make_file(cases, experiment="model-peers", ranks=H200)
+        best, every = peers.section(path).split("Every variant.")
+        return markdown_rows(best), markdown_rows(every)
 
-    return start
+    return of
 
 
-def value_of(call, option):
-    return call[call.index(option) + 1]
-
-
-def test_paceline_runs_before_and_after_the_peer_in_every_case(run, tmp_path):
-    axes = ["--precision", "bf16", "--attention", "flash"]
-    calls = run("--size", "small", "512x2048x6x8", "--gpus", "1", *axes)
-    names = [Path(call[0]).name for call in calls]
-    ours = ["paceline"] * len(OURS)  # each variant in a process of its own
-    assert names == [*ours, "peer.py", *ours] * 2
-    for call in calls:
-        assert call[-1] == "GPU 1"
-        assert value_of(call, "--precision") == "bf16" and value_of(call, "--attention") == "flash"
-    assert value_of(calls[0], "--size") == "small"
-    assert "--size" not in calls[9] and value_of(calls[13], "--size") == "512x2048x6x8"
-    assert [value_of(calls[9], f"--{name}") for name in ("d-model", "d-ff", "layers", "heads")] == [
-        "512", "2048", "6", "8",
+def test_ours_stands_beside_the_fastest_peer_that_does_the_same(tables):
+    in_backward = {"optimizer": "in-backward"}
+    (header, _, *rows), every = tables([
+        measured("paceline compiled", 1, 0.006), measured("paceline compiled", 2, 0.008),
+        measured("paceline compiled, in-backward", 1, 0.005, **in_backward),
+        measured("paceline compiled, in-backward", 2, 0.005, **in_backward),
+        measured("captured", 1, 0.011), measured("compile", 1, 0.01, gigabytes=1.5),
+        measured("compile", 2, 0.01, gigabytes=1.4),
+        measured("tuned+in-backward", 1, 0.008, **in_backward),
+        measured("tuned+in-backward", 2, 0.008, **in_backward), measured("eager", 1, None),
+    ])  # fmt: skip
+    assert header == [
+        "size", "paceline", "ms", "GB", "fastest peer", "its ms", "its GB", "ratio [95%]", "pairs",
     ]  # fmt: skip
-    variants = [(value_of(call, "--exec"), value_of(call, "--optimizer")) for call in calls[:4]]
-    assert variants == [(row["exec"], row["optimizer"]) for row in OURS]
-    frame, _ = peers.read(tmp_path / "sweep.h5")
-    assert len(frame) == 2 * (2 * len(OURS) + len(THEIRS))
+    # Ratios 0.6 and 0.8: sqrt(0.48) times exp(+-12.706 ln(0.8 / 0.6) / 2).
+    center, factor = math.sqrt(0.48), math.exp(12.706 * math.log(0.8 / 0.6) / 2)
+    interval = f"{center:.3f} [{center / factor:.3f}, {center * factor:.3f}]"
+    assert rows == [
+        ["small", "compiled", "7.000", "2.0", "compile", "10.00", "1.5", interval, "2"],
+        ["small", "compiled, in-backward", "5.000", "2.0", "tuned+in-backward", "8.000", "2.0",
+         "0.625 [0.625, 0.625]", "2"],
+    ]  # fmt: skip
+    assert [row[1:4] for row in every[2:]] == [
+        ["paceline compiled", "6.000 [6.000, 6.000]", "2.0"],
+        ["paceline compiled, in-backward", "5.000 [5.000, 5.000]", "2.0"],
+        ["captured", "11.00 [11.00, 11.00]", "2.0"], ["compile", "10.00 [10.00, 10.00]", "1.5"],
+        ["tuned+in-backward", "8.000 [8.000, 8.000]", "2.0"], ["eager", "oom", ""],
+    ]  # fmt: skip
 
 
-def test_the_optimizer_option_is_given_only_where_it_applies(run):
-    for options in (["--mode", "forward"], ["--precision", "fp16"]):
-        assert "--optimizer" not in run(*options)[0]
+def test_sharded_states_stand_beside_sharded_ones(tables):
+    (_, _, *rows), _ = tables([
+        measured("paceline bucketed", 1, 0.01, shard="", sync="bucketed"),
+        measured("paceline zero1", 1, 0.01, shard="zero1", sync=""),
+        measured("ddp+view", 1, 0.02, shard="", sync="ddp"),
+        measured("fsdp", 1, 0.03, shard="fsdp", sync=""),
+        measured("zero+view", 1, 0.04, shard="zero", sync=""),
+    ])  # fmt: skip
+    assert [(row[1], row[4], row[7]) for row in rows] == [
+        ("bucketed", "ddp+view", "0.500"), ("zero1", "fsdp", "0.333"),
+    ]  # fmt: skip
 
 
-def test_cases_in_the_output_file_are_not_measured_again(run, tmp_path, capsys):
-    """Nor does one begin after the given minutes."""
-    run("--context", "128", "256")
-    assert run("--context", "128", "256", "512", "--minutes", "0") == []
-    assert "cases left: 1" in capsys.readouterr().err
-    assert {value_of(call, "--context") for call in run("--context", "256", "512")} == {"512"}
-    frame, attributes = peers.read(tmp_path / "sweep.h5")
-    assert list(frame["context"].unique()) == [128, 256, 512]
-    assert attributes["command"] == "python3 train_step_ratios.py --size 'of this run'"
+def test_a_case_without_a_peer_has_no_ratio(tables):
+    (_, _, *rows), _ = tables([
+        measured("paceline compiled", 1, 0.01), measured("eager", 1, None),
+        measured("paceline compiled", 1, None, "xl"), measured("eager", 1, 0.02, "xl"),
+    ])  # fmt: skip
+    assert rows == [
+        ["small", "compiled", "10.00", "2.0", "–", "–", "", "–", "0"],
+        ["xl", "compiled", "oom", "", "eager", "20.00", "2.0", "–", "0"],
+    ]  # fmt: skip
 
 
-def test_an_interrupt_keeps_the_finished_cases(run, tmp_path, monkeypatch):
-    measure = sweep.measure
-
-    def breaks(options, case, gpu):
-        if case["context"] == 256:
-            raise KeyboardInterrupt
-        return measure(options, case, gpu)
-
-    monkeypatch.setattr(sweep, "measure", breaks)
-    with pytest.raises(KeyboardInterrupt):
-        run("--context", "128", "256")
-    assert list(peers.read(tmp_path / "sweep.h5")[0]["context"].unique()) == [128]
+@pytest.mark.parametrize(("pairs", "t"), [(2, 12.706), (3, 4.303), (6, 2.571), (30, 1.96)])
+def test_the_interval_is_students_of_the_logarithms(pairs, t):
+    ours = [1 + 0.01 * (i % 3) for i in range(pairs)]
+    logs = [math.log(one / 2) for one in ours]
+    mean = sum(logs) / pairs
+    deviation = math.sqrt(sum((log - mean) ** 2 for log in logs) / (pairs - 1))
+    ratio = peers_in_turns.ratio_of(ours, [2.0] * pairs)
+    assert math.log(ratio.value) == pytest.approx(mean)
+    assert math.log(ratio.high) - mean == pytest.approx(t * deviation / math.sqrt(pairs))
+    assert mean - math.log(ratio.low) == pytest.approx(t * deviation / math.sqrt(pairs))
 
 
-def test_gpus_measure_at_the_same_time_and_the_file_is_in_order(run, tmp_path, monkeypatch):
-    both = threading.Barrier(2, timeout=60)
-    gpus = []
-
-    def waits_for_the_other(options, case, gpu):
-        gpus.append(gpu)
-        both.wait()
-        common = {"software": "paceline", "created": "now", "variant": gpu}
-        return [row | case | common for row in OURS + THEIRS]
-
-    monkeypatch.setattr(sweep, "measure", waits_for_the_other)
-    run("--gpus", "2", "3", "--size", "xl", "small", "--context", "512", "128")
-    assert sorted(gpus) == ["2", "2", "3", "3"]
-    frame, _ = peers.read(tmp_path / "sweep.h5")
-    order = list(frame[["size", "context"]].drop_duplicates().itertuples(index=False, name=None))
-    assert order == [("small", 128), ("small", 512), ("xl", 128), ("xl", 512)]
+def test_the_interval_covers_the_ratio_in_95_of_100_series():
+    """Of turns whose logarithms are normal, which is what the rule assumes."""
+    random = np.random.default_rng(1)
+    for pairs in (2, 3, 6):
+        covered = 0
+        for _ in range(2000):
+            ours = 0.8 * np.exp(0.01 * random.standard_normal(pairs))
+            theirs = np.exp(0.01 * random.standard_normal(pairs))
+            ratio = peers_in_turns.ratio_of(ours, theirs)
+            covered += ratio.low <= 0.8 <= ratio.high
+        assert 0.935 < covered / 2000 < 0.965, pairs
 
 
-def test_the_file_has_hardware_software_date_and_units_and_becomes_a_document(
-    run, tmp_path, capsys
-):
-    run()
-    with h5py.File(tmp_path / "sweep.h5") as file:
-        assert file.attrs["hardware"] == "NVIDIA H200"
-        assert file.attrs["software_versions"] == "paceline abc; PyTorch 2"
-        assert file.attrs["created"].endswith("Z")
-        assert file["summary/step_median_s"].attrs["unit"] == "s"
-    main(["peers", str(tmp_path / "sweep.h5"), "--output", str(tmp_path / "new/results.md")])
+def test_a_single_pair_has_no_interval():
+    assert str(peers_in_turns.ratio_of([1.0], [2.0])) == "0.500"
+
+
+def test_the_document_names_machine_versions_and_every_command(make_file, tmp_path, capsys):
+    ours = measured("paceline compiled", 1, 0.01, fp32_attention="bf16x3")
+    path = make_file([ours, measured("eager", 1, 0.02, fp32_attention="")],
+                     experiment="model-peers", ranks=H200)  # fmt: skip
+    main(["peers", str(path), "--output", str(tmp_path / "new/results.md")])
     written = (tmp_path / "new/results.md").read_text("utf-8")
-    assert written == peers.document([tmp_path / "sweep.h5"])
+    assert written == peers.document([path])
     assert written.startswith("# Training steps beside PyTorch\n")
     assert "\n## NVIDIA H200\n" in written
+    assert "paceline 0123456789ab beside PyTorch 2; 2026-11-21T02:05:31Z" in written
+    assert "\nProducts of paceline's flash attention in fp32: bf16x3.\n" in written
+    assert "\n    build/paceline model --size small\n" in written
     assert capsys.readouterr().out.endswith("results.md\n")
-    (tmp_path / "nvidia-smi").write_text("#!/bin/sh\necho NVIDIA H100\n")
-    with pytest.raises(SystemExit, match="measured on NVIDIA H200; this is NVIDIA H100"):
-        run()
-
-
-def test_the_table_has_the_best_variants_and_the_slower_run_of_paceline(run, tmp_path, capsys):
-    run("--size", "small", "2.7b", "--attention", "flash")
-    printed = capsys.readouterr().out
-    best, every = printed.split("Every variant;")
-    header, _, *rows = markdown_rows(best)
-    assert header == [
-        "size", "paceline eager", "paceline compiled", "PyTorch eager", "captured",
-        "torch.compile", "variant", "SDPA", "eager ratio", "compiled ratio",
-    ]  # fmt: skip
-    # paceline: 9 and 6 ms, 10% slower in the second run. PyTorch: captured 11, compiled 8.8 ms.
-    assert rows[0] == [
-        "small", "9.900", "6.600", "40.00", "11.00", "8.800", "captured-compile", "cudnn",
-        "0.90", "0.75",
-    ]  # fmt: skip
-    assert "context 512, batch size 4, precision fp32, attention flash, mode train-step" in best
-    assert markdown_rows(every)[2] == [
-        "small", "11.00", "9.900", "6.600", "7.700", "40.00", "11.00", "12.00", "8.800", "oom",
-    ]  # fmt: skip
-
-
-def test_a_case_that_no_variant_could_run_shows_the_status(run, tmp_path):
-    (tmp_path / "peer.json").write_text(
-        json.dumps([row | {"status": "oom", "reason": ""} for row in THEIRS])
-    )
-    run("--attention", "flash")
-    table = peers.section(tmp_path / "sweep.h5")
-    row = next(row for row in markdown_rows(table) if row[0] == "small")
-    assert row[3:] == ["oom", "oom", "oom", "", "cudnn", "–", "–"]
 
 
 def test_a_file_of_another_experiment_is_refused(make_file):
@@ -222,3 +153,35 @@ def test_a_file_of_another_experiment_is_refused(make_file):
 @pytest.mark.skipif(not PUBLISHED, reason="no file in results/reference")
 def test_the_published_tables_are_current():
     assert (ROOT / "docs/training-steps.md").read_text("utf-8") == peers.document(PUBLISHED)
+
+
+def versions(file):
+    """Of paceline, as far as the file names any."""
+    found = {text(group.attrs.get("software_version")) for group in (file, *runs(file))}
+    if "software" in file["summary"]:
+        found |= set(texts(file["summary/software"]))
+    return found
+
+
+def runs(file):
+    return file["runs"].values() if "runs" in file else ()
+
+
+@pytest.mark.skipif(not REFERENCE, reason="no file in results/reference")
+def test_no_published_file_is_of_a_changed_tree():
+    changed = set()
+    for path in REFERENCE:
+        with opened(path) as file:
+            if any("dirty" in version for version in versions(file)):
+                changed.add(path.name)
+    assert changed == OF_A_CHANGED_TREE
+
+
+@pytest.mark.parametrize("path", [p for p in REFERENCE if p.name.startswith("peers")])
+def test_published_turns_have_ten_repetitions_after_a_warm_up(path):
+    """On both sides. read() refuses a summary that its samples contradict."""
+    comparison.read(path)
+    for case_of_file in read_file(path).samples:
+        for seconds in case_of_file.measured.values():
+            assert seconds.shape[1] >= 10
+            assert case_of_file.warmup["step"].shape[1] >= 10
