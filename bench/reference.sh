@@ -70,9 +70,12 @@ peers peers 1 train_step_ratios "${sizes[@]}" "${contexts[@]}" --precision fp32 
 peers peers-variants 1 train_step_ratios "${sizes[@]}" --precision bf16 --turns 1 --exec eager compiled \
   --variants eager captured captured-compile reduce-overhead tuned tuned+in-backward master-weights \
   master-weights+cudnn master-weights+flash master-weights+fp32-residual master-weights+each-adamw \
-  master-weights+in-backward master-weights+autotune
+  master-weights+in-backward
 peers peers-variants 1 train_step_ratios "${sizes[@]}" --precision fp32 tf32 --turns 1 \
-  --variants captured-compile tuned tuned+in-backward tuned+autotune
+  --variants captured-compile tuned tuned+in-backward
+# Autotuning takes five minutes a size.
+peers peers-autotune 1 train_step_ratios "${sizes[@]}" --precision bf16 --turns 1 \
+  --variants master-weights master-weights+autotune
 peers peers-data-parallel 2 data_parallel_ratios --cases xl:bf16:512:4 2.7b:bf16:512:4 --attention flash
 peers peers-data-parallel 2 data_parallel_ratios --cases xl:fp32:128:2 --attention naive
 end
