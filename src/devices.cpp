@@ -97,7 +97,9 @@ int start_threads(const RunOptions& run, World& world) {
   std::optional<HeldThreads> held;  // of all ranks at once
   collectively(world, [&] { held.emplace(asked - 1 + others); });
   held.reset();
-  return static_cast<int>(-world.max(-granted_threads(asked)));
+  const int threads = static_cast<int>(-world.max(-granted_threads(asked)));
+  omp_set_num_threads(threads);
+  return threads;
 }
 
 RankDevice make_cpu(const RunOptions& run, int threads, const World& world) {
@@ -112,7 +114,6 @@ RankDevice make_cpu(const RunOptions& run, int threads, const World& world) {
 }
 
 RankDevice make_gpu(const RunOptions& run, int threads, const World& world) {
-  omp_set_num_threads(threads);  // host threads that fill and check GPU buffers
   std::unique_ptr<GpuDevice> device =
       make_cuda_device(world.local_rank(), run.memory_limit, threads);
   GpuDevice& gpu = *device;

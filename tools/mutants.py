@@ -123,8 +123,7 @@ class Tree:
         self.make = ["make", f"-j{jobs}", "VERSION=mutant"]
         self.limits: dict[str, float] = {}  # seconds, by test
         subprocess.run(["cp", "-a", f"{ROOT}/.", str(folder)], check=True)
-        lying = "paceline_lying" in (folder / "Makefile").read_text("utf-8")
-        self.programs = ["build/paceline", *(["build/paceline_lying"] if lying else [])]
+        self.programs = ["build/paceline", "build/paceline_lying", "build/waits"]
 
     def run(self, test: str, path: str = "") -> Outcome:
         """Builds what the test needs, and runs it. Throws ListError for what does not compile."""

@@ -37,7 +37,6 @@ int granted_threads(int asked) {
 #pragma omp parallel
 #pragma omp single
   granted = omp_get_num_threads();
-  omp_set_num_threads(granted);
   return granted;
 }
 

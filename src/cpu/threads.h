@@ -23,9 +23,8 @@ class HeldThreads : NonCopyable {
   std::vector<std::jthread> threads_;  // joined before the latch is destroyed
 };
 
-// Makes OpenMP use `asked` threads, or fewer if it grants fewer (OMP_THREAD_LIMIT): returns their
-// number. OpenBLAS's threads wait forever for one that was not granted. The number is fixed from
-// then on, whatever OMP_DYNAMIC says.
+// How many of `asked` threads OpenMP grants (OMP_THREAD_LIMIT). OpenBLAS's threads wait forever for
+// one that was not granted. The number is fixed from then on, whatever OMP_DYNAMIC says.
 [[nodiscard]] int granted_threads(int asked);
 
 void set_blas_threads(int threads);
