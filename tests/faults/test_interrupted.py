@@ -8,7 +8,7 @@ import h5py
 import pytest
 
 from conftest import ended, wait_for_cases, wait_until
-from processes import processor_seconds, ranks_of
+from processes import is_alive, processor_seconds, ranks_of
 from result_files import step_times
 
 CPU = ("--device", "cpu", "--threads", 1)
@@ -56,7 +56,7 @@ def test_a_stop_signal_keeps_finished_cases_and_resume_goes_on(
 
 @pytest.mark.parametrize("alone", [False, True])
 def test_a_stop_signal_ends_verify(tmp_path, launch, alone):
-    """While all ranks train, or while rank 0 trains alone; each takes longer than the test."""
+    """While all ranks train, or while rank 0 trains alone; each takes seconds more."""
     verify = ("--context", 16, "--batch-size", 4, "--steps", 1, "--verify", 1000)
     run = launch(2, "ddp", *MODEL, *CPU, *verify, "--output", "out.h5")
     wait_until(lambda: (tmp_path / "out.h5.cases").exists())
@@ -71,10 +71,13 @@ def test_a_stop_signal_ends_verify(tmp_path, launch, alone):
 
     if alone:
         wait_until(only_rank_0_works)
+    used = [processor_seconds(first)]
     run.send_signal(signal.SIGUSR1)
+    wait_until(lambda: used.append(processor_seconds(first)) or not is_alive(first))
     done = ended(run)
     assert done.code == 6, done.err
     assert "stopped by a signal" in done.err
+    assert max(used) - used[0] < 1
 
 
 def test_a_stop_signal_to_an_idle_rank_alone_stops_all(tmp_path, launch):
