@@ -3,8 +3,16 @@ PyTorch."""
 
 import math
 import statistics
+import sys
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from analysis.median_interval import median_interval
 
 STEADY_REPETITIONS, STEADY_S = 10, 2.0  # the repetitions in which a trend is looked for
 
@@ -65,12 +73,10 @@ def measured(sample: Callable[[], float], warmup: int, most: int, steps: int) ->
 def summary(phase: str, seconds: Sequence[Sequence[float]]) -> dict[str, float]:
     """The statistics of samples [rank][repetition] over repetitions, each the maximum over ranks,
     by the names of /summary."""
-    x = sorted(max(of_ranks) for of_ranks in zip(*seconds, strict=True))
+    slowest = [max(of_ranks) for of_ranks in zip(*seconds, strict=True)]
+    low, high = median_interval(np.array(slowest))
+    x = sorted(slowest)
     n = len(x)
-    low, high = math.nan, math.nan
-    if n >= 6:
-        low = x[max(math.ceil((n - 1.96 * math.sqrt(n)) / 2), 1) - 1]
-        high = x[min(math.ceil(1 + (n + 1.96 * math.sqrt(n)) / 2), n) - 1]
     figures = {
         "median": statistics.median(x),
         "ci_low": low,

@@ -138,7 +138,7 @@ def test_every_listed_command_of_the_peers_is_accepted(bench, monkeypatch):
     done, _ = bench("reference.sh", "--list")
     lines = [line for line in done.stdout.splitlines() if "bench/peers/" in line]
     assert {line.split(":")[0] for line in lines} == {
-        "peers", "peers-variants", "peers-data-parallel",
+        "peers", "peers-variants", "peers-autotune", "peers-data-parallel",
     }  # fmt: skip
     cases = []
     for script in (data_parallel_ratios, train_step_ratios):
