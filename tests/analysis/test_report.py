@@ -17,6 +17,7 @@ from analysis.result_file import ResultError, opened
 from analysis.tables.spread import Spread
 from analysis.workers import Progress
 from browser import CHROMIUM, MEASURE, chromium, console
+from conftest import ROOT
 from reference_figures import FILES, REFERENCE
 
 # Files that answer the questions with the most figures; all of them take a minute.
@@ -280,3 +281,12 @@ def test_the_page_of_the_write_ups(tmp_path, found):
 def test_other_extensions_are_refused(tmp_path):
     with pytest.raises(ResultError, match=r"a report is a page: name it \.html"):
         report.write([REFERENCE / "plan-xxl.jsonl"], tmp_path / "report.pdf")
+
+
+def test_the_documentation_lists_the_questions():
+    text = (ROOT / "docs/analysis.md").read_text("utf-8")
+    rows = text.split("| question | the course's problem | command |\n|---|---|---|\n")[1]
+    listed = [tuple(line.strip("| ").split(" | ")) for line in rows.split("\n\n")[0].splitlines()]
+    assert [tuple(cell.strip() for cell in row) for row in listed] == [
+        (one.title, one.problem, f"`{one.command}`") for one in QUESTIONS
+    ]
