@@ -15,7 +15,11 @@ from ..tables.warmup import longest_of_each_run
 PHASE = "step"
 AXIS = 0.5  # inches under the rows: figures, the axis' label, space
 # The looks of the first two steps and of the others, with the size of their marks.
-STEPS = (("first step", "#D55E00", 6.0), ("second", "#0072B2", 5.0), ("later ones", "#A9B2BC", 3.5))
+STEPS = (
+    ("first step", style.SERIES[5], 6.0),
+    ("second", style.SERIES[0], 5.0),
+    ("later ones", style.CROWD, 3.5),
+)
 
 
 def draw(results: Results) -> Figure | None:
