@@ -9,6 +9,7 @@ import pytest
 
 from analysis import figures, pairs, report
 from analysis.__main__ import main
+from analysis.report import published
 from analysis.report.questions import QUESTIONS
 from analysis.report.selection import beside, leading, pool_of
 from analysis.result_file import ResultError
@@ -198,6 +199,17 @@ def test_a_figure_whose_data_is_odd_is_named_with_the_reason(make_file, monkeypa
     page = report.page(whole, report.draw(whole.drawings, Progress()))
     assert "<img" not in page and 'class="card"' in page
     assert page.count("<li>Figure steps: sweep.h5: /cases/a/trace/spans/begin has nan</li>") > 0
+
+
+def test_odd_data_beside_the_write_ups_is_named_with_the_reason(pool):
+    def refuse(*_):
+        raise ResultError("sweep.h5: dtypes/fp16 is missing")
+
+    rows = published.read("sizes")
+    comparison = replace(published.COMPARISONS[0], find=refuse)
+    table = published.table(pool(("a.h5", [timed(0.1)], {})), comparison, "ours", rows)
+    assert table.rows == []
+    assert table.caption[0].endswith("do not. Odd data: sweep.h5: dtypes/fp16 is missing.")
 
 
 @pytest.mark.parametrize("place", ["question", "figure"])
