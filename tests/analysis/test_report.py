@@ -30,7 +30,7 @@ ALL = pytest.param("", marks=pytest.mark.long, id="all")
 COUNTERPARTS = {
     "timing": 15, "warmup": 15, "precision": 10, "memory": 28, "attention": 60,
     "attention_compile": 120, "flash": 320, "collectives": 31, "ddp": 26, "sharding": 19,
-    "sizes": 5, "accounting": 14, "profile": 5, "kernels": 5, "compile": 22, "accumulation": 12,
+    "sizes": 5, "accounting": 13, "profile": 5, "kernels": 5, "compile": 22, "accumulation": 12,
     "dtypes": 18,
 }  # fmt: skip
 needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: tools/deps.sh tests")
