@@ -20,6 +20,7 @@ WRONG_USE = 2
 CANNOT_RUN = 3
 UNWRITABLE = 6
 INTERNAL = 7
+OF_ANY = "Files are results of any experiment, or rows of bench/peers/"
 
 
 class Parser(argparse.ArgumentParser):
@@ -63,12 +64,8 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     tables = verbs.add_parser(
         "tables",
         help="cases with their phases, rates and memory; speed-ups, scaling, profiles, fits",
-        description="Writes every table that the files have the data for: the cases with their "
-        "phases, rates, communication and memory; speed-ups of precision, execution and attention; "
-        "weak scaling; memory at the marks of a step, by kind; the kernels, scopes and phases of "
-        "profiled cases; what paceline itself computes over a sweep (fits, predictions, warm-up, "
-        "dtypes). Files are results of any experiment, or rows of bench/peers/ or of paceline plan "
-        "--json (.jsonl).",
+        description="Writes every table that the files have the data for; docs/analysis.md lists "
+        f"them. {OF_ANY} or of paceline plan --json (.jsonl).",
     )
     tables.add_argument(
         "--format",
@@ -85,14 +82,8 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     figures = verbs.add_parser(
         "figures",
         help="steps, attention, collectives, speed-ups, scaling, memory, warm-up, streams",
-        description="Draws every figure that the files have the data for: step time by phase "
-        "with exposed communication; attention's time, throughput under its roofline, memory "
-        "and speed-up over sequence length; time and bus bandwidth of collectives over message "
-        "size, with the fit; speed-ups; steps beside other software; weak scaling; exposed "
-        "communication by bucket size beside the prediction; memory at the marks of a step and "
-        "over time, predicted and measured; steps from cold; for profiled cases a step on its "
-        "streams, one block and its attention kernels; errors of sums and norms in low "
-        "precision. Files are results of any experiment or rows of bench/peers/.",
+        description="Draws every figure that the files have the data for; docs/analysis.md lists "
+        f"them. {OF_ANY}.",
     )
     report = verbs.add_parser(
         "report",
@@ -100,8 +91,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         description="Writes a page of HTML: a card for each question that the files answer, with "
         "the figure, a small picture and a sentence; below, the figure and the table that answer, "
         "then the rest, folded. Questions without data are listed with the command that measures "
-        "them. Files are results of any experiment, or rows of bench/peers/ or of paceline plan "
-        "--json (.jsonl).",
+        f"them. {OF_ANY} or of paceline plan --json (.jsonl).",
     )
     report.add_argument(
         "--machine", default="", metavar="NAME",

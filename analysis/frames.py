@@ -10,7 +10,12 @@ from .result_file import ResultError, Samples, opened, read_samples, read_table
 
 
 def load(path: str | PathLike[str]) -> pd.DataFrame:
-    """See paceline_analysis.load."""
+    """/summary: a row per case. Text is str, empty if a case has none; missing numbers are NaN.
+    attrs["units"] and attrs["descriptions"] have each column's unit and description; the unit is
+    "1" for a dimensionless number, "text" for text, "" if an older file has none.
+
+    Raises ResultError, a ValueError, if the path is not a result file.
+    """
     path = Path(path)
     with opened(path) as file:
         frame, units = read_table(path, file["summary"])
@@ -23,7 +28,11 @@ def load(path: str | PathLike[str]) -> pd.DataFrame:
 
 
 def samples(path: str | PathLike[str], case: str) -> pd.DataFrame:
-    """See paceline_analysis.samples."""
+    """Every repetition of a case, one of load()'s `case`: phase, rank, repetition (from 0), seconds
+    and warmup (whether it is a warm-up repetition; these are numbered separately).
+
+    Raises ResultError, a ValueError, if there is no such file or case.
+    """
     path = Path(path)
     with opened(path) as file:
         cases = {text(name): group for name, group in file.get("cases", {}).items()}

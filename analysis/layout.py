@@ -34,9 +34,8 @@ class Panel:
 
     title: str
     note: str
-    names: list[str]  # of the factors that differ between its rows
     rows: list[int]  # of Results.frame
-    labels: list[list[str]]  # [row][name]
+    labels: list[str]  # of its rows: the factors that differ between them
 
 
 def panels_of(results: Results) -> list[Panel]:
@@ -44,16 +43,14 @@ def panels_of(results: Results) -> list[Panel]:
     values = results.frame[names].map(text)
     by = panel_factor(names, values) if needs_panels(results) else None
     if by is None:
-        labels = values.to_numpy().tolist()
-        return [Panel("", "", names, list(range(len(values))), labels)]
+        return [Panel("", "", list(range(len(values))), results.labels)]
     rest = [name for name in names if name != by]
     return [
         Panel(
             title=value if by == "size" else f"{label(by)} {value}",
             note=results.implied.get(value, "") if by == "size" else "",
-            names=rest,
             rows=list(group.index),
-            labels=group[rest].to_numpy().tolist(),
+            labels=[case_label(rest, row) for row in group[rest].to_numpy().tolist()],
         )
         for value, group in values.groupby(by, sort=False)
     ]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.ticker import FixedLocator, LogLocator, NullLocator
+from matplotlib.ticker import FixedLocator, LogLocator, MaxNLocator, NullLocator
 
 from . import style
 from .formatting import case_label, figure, text
@@ -16,6 +16,7 @@ MOST = 12  # panels of a figure
 LEFT, GAP, HEADING, BELOW = 0.68, 0.24, 0.28, 0.56  # inches around a panel's axes
 OWN_SCALE = 0.8  # inches from a panel to the next, where each shows a scale of its own
 MIN_TICKS = 3  # of a logarithmic axis
+LOGARITHMIC_FROM = 2.0  # the greatest value over the least
 LOST_STEP = 0.07  # of the axes' height, between the crosses of several series at one point
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -154,6 +155,21 @@ def plain(value: float, _: int = 0) -> str:
 def power(value: float, _: int = 0) -> str:
     """A tick label at a power of ten, as 10⁻³."""
     return f"10{str(round(np.log10(value))).translate(SUPERSCRIPTS)}"
+
+
+def span_axis(axes: Axes, low: float, high: float, label: str, unit: str = "") -> None:
+    """A horizontal axis that need not begin at 0, with room beside these ends; a logarithmic one if
+    they are far apart."""
+    is_linear = high / low < LOGARITHMIC_FROM
+    if is_linear:
+        room = 0.1 * (high - low) or 0.1 * high
+        axes.set_xlim(low - room, high + room)
+        axes.xaxis.set_major_locator(MaxNLocator(6))
+        axes.xaxis.set_major_formatter(plain)
+    else:
+        log_axis(axes, low, high)
+    told = ", ".join(filter(None, [unit, "" if is_linear else "log scale"]))
+    axes.set_xlabel(f"{label} ({told})" if told else label, loc="left")
 
 
 def log_axis(axes: Axes, low: float, high: float) -> None:

@@ -1,104 +1,40 @@
-"""Settings that several files measured with different times: which file is newer, and what else
-differs between the files."""
+"""Settings that several files of one machine measured with different times."""
 
-from dataclasses import dataclass
 from itertools import combinations
 
 import pandas as pd
 
 from .factors import EFFORT
-from .formatting import figure, label, printable, text
-from .results import Results, Run, file_names
+from .formatting import figure, text
+from .results import Results, file_names
 
 THRESHOLD = 1.02  # the ratio up to which two times count as the same
 
 
-@dataclass(frozen=True)
-class Repeat:
-    """Two files of one experiment, the older one first; files without a date come first."""
-
-    first: Run
-    second: Run
-    settings: int  # that both files measured
-    ratios: list[float]  # of the second's median over the first's, where they differ; not empty
-    unrecorded: list[str]  # factors that only one of the files has
-
-    @property
-    def is_newer(self) -> bool:
-        """Whether the second file is the newer one, of the same model of machine."""
-        same = self.first.hardware == self.second.hardware != ""
-        return same and "" < self.first.created < self.second.created
-
-    @property
-    def files(self) -> tuple[str, str]:
-        """Their names, with the folders if the names are equal."""
-        names = self.first.name, self.second.name
-        if names[0] != names[1]:
-            return names
-        return printable(str(self.first.path)), printable(str(self.second.path))
-
-    @property
-    def sentence(self) -> str:
-        first, second = (
-            f"{file} ({run.origin})" if run.origin else file
-            for file, run in zip(self.files, (self.first, self.second), strict=True)
-        )
-        low, high = (figure(end(self.ratios), 3) for end in (min, max))
-        times = low if low == high else f"{low} to {high}"
-        beside = (
-            f" Only one of them records {', '.join(map(label, self.unrecorded))}, which may differ."
-            if self.unrecorded
-            else ""
-        )
-        return (
-            f"{second} and {first} have {self.settings} "
-            f"setting{'s' * (self.settings > 1)} in common. In {len(self.ratios)} of them the "
-            f"median time of the former is {times} times that of the latter.{beside} {self.verdict}"
-        )
-
-    @property
-    def verdict(self) -> str:
-        """Which of the two times to believe."""
-        first, second = self.first, self.second
-        old, new = self.files
-        if first.hardware != second.hardware:
-            return "The machines or their transports differ: each file is valid for its own."
-        if not self.is_newer:
-            return "Which file is newer is not recorded."
-        if first.software == second.software != "":
-            return (
-                f"{new} is newer, but of the same commit: the difference is the variation "
-                "between runs, and neither time is more valid."
-            )
-        its_commit = f": its times are those of {second.software}" if second.software else ""
-        return (
-            f"{new} is newer{its_commit}. "
-            f"`python3 -m analysis compare {old} {new}` judges whether the change is "
-            "more than the variation within a run."
-        )
-
-
-def of(results: Results) -> list[Repeat]:
-    """The pairs of files that measured the same setting with different medians."""
+def sentences(results: Results) -> list[str]:
+    """One for each pair of files of one machine that measured the same setting with different
+    medians; the older file, or that without a date, is the first of a pair."""
     if len(results.runs) < 2:
         return []
     names = [name for name in results.factors if name not in EFFORT | {"file"}]
     factors = results.frame[names].map(text)
     files = file_names([run.path for run in results.runs])
     parts = [factors[results.frame["file"] == file] for file in files]
-    dated = sorted(zip(results.runs, parts, strict=True), key=lambda pair: pair[0].created)
+    dated = sorted(zip(results.runs, files, parts, strict=True), key=lambda one: one[0].created)
     found = []
-    for (first, a), (second, b) in combinations(dated, 2):
-        rows = in_common(a, b)
-        pairs = [(results.medians[before], results.medians[after]) for before, after in rows]
-        timed = [new / old for old, new in pairs if old > 0 and new > 0]
-        differ = [ratio for ratio in timed if not 1 / THRESHOLD <= ratio <= THRESHOLD]
+    for (old, first, a), (new, second, b) in combinations(dated, 2):
+        if old.hardware != new.hardware:
+            continue
+        pairs = [results.medians[list(rows)] for rows in in_common(a, b)]
+        ratios = [after / before for before, after in pairs if before > 0 and after > 0]
+        differ = [ratio for ratio in ratios if not 1 / THRESHOLD <= ratio <= THRESHOLD]
         if differ:
-            only = [
-                name for name in names
-                if any((a[name][before] == "") != (b[name][after] == "") for before, after in rows)
-            ]  # fmt: skip
-            found.append(Repeat(first, second, len(timed), differ, only))
+            low, high = figure(min(differ), 3), figure(max(differ), 3)
+            found.append(
+                f"In {len(differ)} of the {len(ratios)} settings that {second} and {first} have in "
+                f"common, the median of {second} is {low if low == high else f'{low} to {high}'} "
+                f"times that of {first}; python3 -m analysis compare judges such changes."
+            )
     return found
 
 

@@ -30,7 +30,6 @@ KINDS = {
 # Of activations by scope.
 ACTIVATIONS = ("#56B4E9", "#A9DAF6", "#3C97CE")
 OTHER_ACTIVATIONS = "#CDE7F7"
-RANKS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7")
 COLLECTIVES = {
     "all_reduce": "#CC79A7", "reduce_scatter": "#D55E00", "all_gather": "#56B4E9",
     "broadcast": "#F0E442",
@@ -38,7 +37,7 @@ COLLECTIVES = {
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 SERIES = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442")
 NO_PHASES = OTHER = "#8A94A0"  # a step whose phases were not measured; anything without a colour
-CROWD = "#A9B2BC"  # ranks, if there are too many for colours
+CROWD = "#A9B2BC"  # what is many, behind what counts
 ALARM, ALARM_PALE = "#B5400B", "#FBEBE2"
 INK, FAINT, GRID, SHADE = "#1B1F24", "#5A6470", "#DFE3E8", "#F1F3F5"
 

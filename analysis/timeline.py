@@ -9,23 +9,13 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pandas as pd
-from pandas.api.types import is_numeric_dtype
 
 from . import intervals
 from .formatting import text
 from .result_file import LONGEST, ResultError, opened, read_table, texts
+from .table_columns import NUMBERS, required
 
 NCCL_KERNEL = r"(?:void )?nccl\w*Kernel"
-# The columns of a trace's tables that are read.
-NUMBERS = {
-    "activities": ("rank", "step", "kind", "stream", "name", "span", "begin", "end", "correlation",
-                   "bytes", "blocks"),
-    "spans": ("rank", "step", "scope", "operation", "begin", "end", "flops", "bytes", "elements"),
-    "steps": ("rank", "step", "begin", "end"),
-    "ranks": ("rank", "clock_offset", "clock_error", "lost"),
-    "devices": ("rank", "local_rank", "memory_bytes"),
-}  # fmt: skip
-TEXTS = {"spans": ("dtype",), "ranks": ("source",), "devices": ("device", "device_kind")}
 TIMES = ("begin", "end", "clock_offset", "clock_error")
 EVENTS = "events"  # the source of profiles without launches: the CPU, and GPUs without CUPTI
 
@@ -111,14 +101,16 @@ def read(path: Path, wanted: Container[str] | None = None) -> list[Timeline]:
 def read_case(path: Path, file: h5py.File, name: str) -> Timeline:
     case = file["cases"][name]
     group = case["trace"]
-    spans, ranks, steps = (checked(path, group[part], part) for part in ("spans", "ranks", "steps"))
-    activities = checked(path, group, "activities")
+    spans, ranks, steps = (
+        checked(path, group[part], f"trace/{part}") for part in ("spans", "ranks", "steps")
+    )
+    activities = checked(path, group, "trace/activities")
     spans["path"] = looked_up(path, group["scopes/path"], spans["scope"])
     activities["kind"] = looked_up(path, group["kinds/kind"], activities["kind"])
     activities["short_name"] = looked_up(path, group["names/short_name"], activities["name"])
     activities["name"] = looked_up(path, group["names/name"], activities["name"])
     own_ranks = f"runs/{text(case.attrs.get('run'))}/ranks"  # of the launch that measured the case
-    devices = checked(path, file[own_ranks if own_ranks in file else "ranks"], "devices")
+    devices = checked(path, file[own_ranks if own_ranks in file else "ranks"], "ranks")
     devices = devices.set_index("rank")
     return Timeline(
         case=text(name),
@@ -145,20 +137,14 @@ def read_case(path: Path, file: h5py.File, name: str) -> Timeline:
     )
 
 
-def checked(path: Path, group: h5py.Group, kind: str) -> pd.DataFrame:
+def checked(path: Path, group: h5py.Group, name: str) -> pd.DataFrame:
     """The table, all of whose numbers are finite. Raises ResultError."""
-    table, _ = read_table(path, group)
-    for name in (*NUMBERS[kind], *TEXTS.get(kind, ())):
-        place = f"{path}: {group.name}/{name}"
-        if name not in table:
-            raise ResultError(f"{place} is missing")
-        if is_numeric_dtype(table[name]) != (name in NUMBERS[kind]):
-            raise ResultError(f"{place} has texts for numbers, or numbers for texts")
-        if name in NUMBERS[kind]:
-            most = LONGEST if name in TIMES else np.finfo(float).max
-            wrong = table[name][~table[name].between(-most, most)]
-            if len(wrong):
-                raise ResultError(f"{place} has {wrong.iloc[0]}")
+    table = required(f"{path}: {group.name}", name, read_table(path, group)[0])
+    for column in NUMBERS[name]:
+        most = LONGEST if column in TIMES else np.finfo(float).max
+        wrong = table[column][~table[column].between(-most, most)]
+        if len(wrong):
+            raise ResultError(f"{path}: {group.name}/{column} has {wrong.iloc[0]}")
     return table
 
 

@@ -163,7 +163,7 @@ def draw(results: Results, title: str, rows: Sequence[Row], notes: Sequence[str]
             axes = grid.axes(sheet, line, column, f"{label(COLUMNS)} {text(value)}", row.title)
             log_axes(axes, frame[ALONG], limits)
             if row.roof is not None:
-                draw_roof(axes, frame[here], row.roof, line == column == 0)
+                draw_roof(axes, frame[here], row.roof)
             draw_series(axes, frame, series, row, here)
             if column == 0:
                 axes.set_ylabel(row.unit)
@@ -211,12 +211,15 @@ def draw_series(
             crossed += 1
 
 
-def draw_roof(axes: Axes, frame: pd.DataFrame, roof: pd.Series, is_named: bool) -> None:
-    """One roofline for each precision, the last of them with its name."""
-    for _, cases in frame.groupby("precision"):
+def draw_roof(axes: Axes, frame: pd.DataFrame, roof: pd.Series) -> None:
+    """A roofline for each precision, with a label above the highest."""
+    ends = {}
+    for precision, cases in frame.groupby("precision"):
         points = roof[cases.index].groupby(cases[ALONG]).max().dropna()
         axes.plot(points.index, points, **ROOF)
-    if is_named and len(points):
-        end = points.index[-1], points.iloc[-1]
-        axes.annotate("roofline", end, (0, 2), textcoords="offset points", ha="right",
+        ends |= {text(precision): (points.index[-1], points.iloc[-1])} if len(points) else {}
+    if ends:
+        names = sorted(ends, key=lambda name: -ends[name][1])
+        words = f"rooflines: {', '.join(names)}" if len(names) > 1 else "roofline"
+        axes.annotate(words, ends[names[0]], (0, 2), textcoords="offset points", ha="right",
                       fontsize=style.TINY, color=style.INK)  # fmt: skip

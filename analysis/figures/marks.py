@@ -1,6 +1,4 @@
-"""The figure of memory at three marks of the first step, by kind: a panel per case."""
-
-from math import ceil
+"""The figure of memory at three marks of the first step, by kind: a column for each mark."""
 
 import numpy as np
 import pandas as pd
@@ -14,80 +12,64 @@ from ..panels import MOST, greatest
 from ..results import Results
 
 GIB = 2**30
-COLUMNS = 2
-WIDTH, LABELS, ROW, HEADING, AXIS, GAP = 4.0, 1.25, 0.25, 0.28, 0.45, 0.35  # inches
+WIDTH, ROW, HEADING, AXIS, GAP = 2.7, 0.27, 0.28, 0.3, 0.2  # inches
 BAR = 0.7  # of a row
 
 
 def draw(results: Results) -> Figure | None:
-    """None if memory was not recorded."""
+    """A row for each case. None if memory was not recorded."""
     cases = {row: memory_marks.of_row(results, row) for row in range(len(results.frame))}
     cases = {row: marks for row, marks in cases.items() if marks is not None}
     if not cases:
         return None
-    shown = f"The {MOST} of {len(cases)} cases with the highest peaks. " * (len(cases) > MOST)
-    cases = {row: cases[row] for row in greatest(cases, lambda row: cases[row]["peak"].max())}
-    labels = results.labels
-    columns = min(COLUMNS, len(cases))
-    lines = ceil(len(cases) / columns)
-    max_marks = max(map(len, cases.values()))
-    pitch = HEADING + max_marks * ROW
-    across = LABELS + WIDTH + GAP
-    tables = cases.values()
-    kinds = [kind for kind in style.KINDS if any(has(marks, kind) for marks in tables)]
+    rows = greatest(cases, lambda row: cases[row]["peak"].max())
+    sizes = pd.concat({row: cases[row] for row in rows}).fillna(0) / GIB
+    kinds = [kind for kind in style.KINDS if kind in sizes and sizes[kind].max() > 0]
+    marks = [mark for mark in memory_marks.MARKS if mark in sizes.index.get_level_values(1)]
+    labels = style.widest([results.labels[row] for row in rows]) + 0.15
+    many = f"The {MOST} of {len(cases)} cases with the highest peaks. "
     sheet = Sheet(
         results,
         title="Memory at the marks of the first step",
-        notes=[f"{shown}In use on the rank with the most; the line: the peak so far."],
-        body=(2 * style.MARGIN + columns * across - GAP, lines * (pitch + 0.12) + AXIS),
-        legend=[(label(kind), style.KINDS[kind]) for kind in kinds],
+        notes=[many * (len(cases) > MOST) + "On the rank with the most, by the memory ledger."],
+        body=(
+            2 * style.MARGIN + labels + len(marks) * (WIDTH + GAP) - GAP,
+            HEADING + len(rows) * ROW + AXIS,
+        ),
+        legend=[
+            *((label(kind), style.KINDS[kind]) for kind in kinds),
+            ("peak so far", style.INK, "|"),
+        ],
     )
-    most = max(marks[["active", "peak"]].to_numpy().max() for marks in cases.values()) / GIB
-    room = max(style.widest(words_of(marks), style.SMALL) for marks in cases.values()) + 0.2
-    for index, (row, marks) in enumerate(cases.items()):
-        line, column = divmod(index, columns)
-        left = style.MARGIN + column * across
-        top = sheet.body_top + line * (pitch + 0.12)
-        title = style.shorten(labels[row], LABELS + WIDTH, style.HEAD)
-        sheet.page.heading(left, top, title, "")
-        axes = sheet.page.axes(left + LABELS, top + HEADING, WIDTH, len(marks) * ROW)
-        draw_marks(axes, marks, most / (WIDTH - room))
-        for place, mark in enumerate(marks.index):
-            middle = top + HEADING + (place + 0.5) * ROW
-            sheet.page.text(left, middle, mark, va="center_baseline")
-        is_last = index + columns >= len(cases)
-        axes.tick_params(labelbottom=is_last)
-        if is_last:
-            axes.set_xlabel("in use (GiB)", loc="left")
+    top = sheet.body_top + HEADING
+    for place, row in enumerate(rows):
+        sheet.page.text(
+            style.MARGIN, top + (place + 0.5) * ROW, results.labels[row], va="center_baseline",
+            fontsize=style.TEXT, color=style.INK,
+        )  # fmt: skip
+    room = style.text_width(figure(sizes["peak"].max(), 3), style.SMALL) + 0.15
+    inch = sizes[["active", "peak"]].to_numpy().max() / (WIDTH - room)
+    for column, mark in enumerate(marks):
+        left = style.MARGIN + labels + column * (WIDTH + GAP)
+        sheet.page.heading(left, sheet.body_top, mark, "GiB")
+        axes = sheet.page.axes(left, top, WIDTH, len(rows) * ROW)
+        draw_mark(axes, sizes.xs(mark, level=1).reindex(rows), kinds, inch)
     return sheet.figure
 
 
-def has(marks: pd.DataFrame, kind: str) -> bool:
-    return kind in marks and marks[kind].max() > 0
-
-
-def words_of(marks: pd.DataFrame) -> list[str]:
-    """The text beside each bar."""
-    return [f"{figure(active / GIB, 3)}, peak {figure(peak / GIB, 3)}"
-            for active, peak in zip(marks["active"], marks["peak"], strict=True)]  # fmt: skip
-
-
-def draw_marks(axes: Axes, marks: pd.DataFrame, inch: float) -> None:
-    """`inch`: GiB per inch of the axis."""
-    words = words_of(marks)
+def draw_mark(axes: Axes, sizes: pd.DataFrame, kinds: list[str], inch: float) -> None:
+    """`sizes`: GiB of each case; `inch`: GiB per inch of the axis."""
     axes.set_xlim(0, WIDTH * inch)
-    axes.set_ylim(len(marks), 0)
+    axes.set_ylim(len(sizes), 0)
     axes.set_yticks([])
     axes.spines["left"].set_visible(False)
     axes.grid(axis="x")
-    middles = np.arange(len(marks)) + 0.5
-    ends = np.zeros(len(marks))
-    for kind in [kind for kind in style.KINDS if has(marks, kind)]:
-        sizes = marks[kind].to_numpy() / GIB
-        axes.barh(middles, sizes, BAR, ends, color=style.KINDS[kind], ec="white", lw=0.4)
-        ends = ends + sizes
-    peaks = marks["peak"].to_numpy() / GIB
-    axes.vlines(peaks, middles - BAR / 2, middles + BAR / 2, color=style.INK, lw=1.2)
-    for middle, end, word in zip(middles, np.maximum(ends, peaks), words, strict=True):
-        axes.text(end + 0.08 * inch, middle, word,
-                  va="center_baseline", fontsize=style.SMALL, bbox=style.CLEAR)  # fmt: skip
+    middles = np.arange(len(sizes)) + 0.5
+    ends = sizes[kinds].cumsum(axis=1)
+    for kind in kinds:
+        left = ends[kind] - sizes[kind]
+        axes.barh(middles, sizes[kind], BAR, left, color=style.KINDS[kind], ec="white", lw=0.4)
+    axes.vlines(sizes["peak"], middles - BAR / 2, middles + BAR / 2, color=style.INK, lw=1.2)
+    for middle, peak in zip(middles, sizes["peak"], strict=True):
+        axes.text(peak + 0.06 * inch, middle, figure(peak, 3), va="center_baseline",
+                  fontsize=style.SMALL, bbox=style.CLEAR)  # fmt: skip

@@ -2,6 +2,7 @@
 timeline."""
 
 import re
+from itertools import pairwise
 from math import ceil
 
 import numpy as np
@@ -13,39 +14,33 @@ from matplotlib.ticker import MaxNLocator
 from .. import style
 from ..formatting import figure, label
 from ..layout import Sheet
+from ..panels import MOST, greatest, plain
 from ..results import Results
 
 GIB, MIB = 2**30, 2**20
 COLUMNS = 3
-WIDTH, HEIGHT, LEFT, HEADING, BELOW, GAP = 3.9, 1.5, 0.55, 0.28, 0.48, 0.30  # inches
-BLOCKS = 6  # the largest that are listed below a panel
-LINE = 0.15  # inches: a line of them
-INDENT = 6 * "\u00a0"  # SVG drops other spaces
-PHASES = ("forward", "backward", "optimizer")  # of a step, in order
+WIDTH, HEIGHT, LEFT, HEADING, BELOW, GAP = 3.9, 1.5, 0.55, 0.28, 0.75, 0.30  # inches
 OTHERS = "activation: other"
 
 
 def draw(results: Results) -> Figure | None:
     """None without --memory-timeline."""
-    rows = [row for row, tables in enumerate(results.case_tables)
-            if len(tables.get("memory/timeline", ()))]  # fmt: skip
-    if not rows:
+    found = {row: tables["memory/timeline"] for row, tables in enumerate(results.case_tables)
+             if len(tables.get("memory/timeline", ()))}  # fmt: skip
+    if not found:
         return None
-    timelines = {row: results.case_tables[row]["memory/timeline"] for row in rows}
-    colors = layers([by_scope(timeline) for timeline in timelines.values()])
-    curves = {row: in_layers(by_scope(timelines[row]), colors) for row in rows}
-    blocks = {row: wrapped(largest_blocks(results, row)) for row in rows}
-    listed = max(map(len, blocks.values()))
+    used = {row: by_scope(timeline) for row, timeline in found.items()}
+    rows = greatest(used, lambda row: used[row].sum(axis=1).max())
+    colors = layers([used[row] for row in rows])
+    curves = {row: in_layers(used[row], colors) for row in rows}
     columns = min(COLUMNS, len(rows))
     across = LEFT + WIDTH + GAP
-    pitch = HEADING + HEIGHT + BELOW + listed * LINE + 0.15
+    pitch = HEADING + HEIGHT + BELOW
+    many = f"The {MOST} of {len(found)} cases with the highest peaks. "
     sheet = Sheet(
         results,
         title="Memory in use over one step",
-        notes=[
-            "One step on rank 0, in the order of allocations and releases. Below: the largest "
-            "blocks."
-        ],
+        notes=[many * (len(found) > MOST) + "One step on rank 0."],
         body=(2 * style.MARGIN + columns * across - GAP, ceil(len(rows) / columns) * pitch),
         legend=[(label(layer), color) for layer, color in colors.items()],
     )
@@ -57,14 +52,12 @@ def draw(results: Results) -> Figure | None:
         peak = curves[row].sum(axis=1).max() / GIB
         sheet.page.heading(left, top, results.labels[row], f"peak {figure(peak, 4)} GiB")
         axes = sheet.page.axes(left + LEFT, top + HEADING, WIDTH, HEIGHT)
-        quiet = quiet_phases(results, row)
-        draw_layers(axes, curves[row], colors, most, quiet)
-        shade_phases(axes, timelines[row], most, quiet)
+        draw_layers(axes, curves[row], colors, most)
+        shade_phases(axes, found[row], most)
         if column == 0:
             axes.set_ylabel("in use (GiB)")
-        for place, words in enumerate(blocks[row]):
-            at = top + HEADING + HEIGHT + BELOW + place * LINE
-            sheet.page.text(left + LEFT, at, words, fontsize=style.TINY)
+        words = style.shorten(largest_activation(results, row), WIDTH, style.TINY)
+        sheet.page.text(left + LEFT, top + HEADING + HEIGHT + 0.45, words, fontsize=style.TINY)
     return sheet.figure
 
 
@@ -112,76 +105,43 @@ def first_shown(timeline: pd.DataFrame) -> int:
     return max(int((timeline["seconds"] <= 0).sum()) - 1, 0)
 
 
-def quiet_phases(results: Results, row: int) -> list[str]:
-    """Phases that are timed, but neither allocate nor release; those after the others only."""
-    timed = [phase for phase in PHASES if phase in results.samples[row].measured]
-    active = set(results.case_tables[row]["memory/timeline"]["phase"])
-    last = max((timed.index(phase) for phase in timed if phase in active), default=len(timed))
-    return timed[last + 1 :]
-
-
-def band(phase: str) -> float:
-    """The width of a phase without events, in inches."""
-    return style.text_width(phase, style.SMALL) + 0.1
-
-
-def draw_layers(
-    axes: Axes, curve: pd.DataFrame, colors: dict[str, str], most: float, quiet: list[str]
-) -> None:
+def draw_layers(axes: Axes, curve: pd.DataFrame, colors: dict[str, str], most: float) -> None:
     events = len(curve)
-    end = events * WIDTH / (WIDTH - sum(map(band, quiet)))
     sizes = np.pad((curve / GIB).to_numpy().T, ((0, 0), (0, 1)), mode="edge")
-    axes.stackplot([*range(events), end], sizes, step="post", rasterized=True,
+    axes.stackplot(range(events + 1), sizes, step="post", rasterized=True,
                    colors=[colors[name] for name in curve], lw=0)  # fmt: skip
-    axes.set_xlim(0, end)
+    axes.set_xlim(0, events)
     axes.set_ylim(0, most * 1.22)
-    axes.set_xticks([tick for tick in MaxNLocator(6).tick_values(0, events) if tick <= events])
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.10g}")
+    axes.xaxis.set_major_locator(MaxNLocator(6))
+    axes.xaxis.set_major_formatter(plain)
     axes.yaxis.set_major_locator(MaxNLocator(5))
     axes.grid(axis="y")
     axes.set_xlabel("allocations and releases, in order", loc="left")
 
 
-def shade_phases(axes: Axes, timeline: pd.DataFrame, most: float, quiet: list[str]) -> None:
-    """Each phase's name in a band above the curves."""
+def shade_phases(axes: Axes, timeline: pd.DataFrame, most: float) -> None:
+    """Each phase's name in a band above the curves; a phase that neither allocates nor releases has
+    none."""
     named = timeline[timeline["phase"] != ""].reset_index(names="event")
-    starts = (named.groupby("phase", sort=False)["event"].min() - first_shown(timeline)).to_dict()
+    starts = named.groupby("phase", sort=False)["event"].min().sort_values()
+    starts -= first_shown(timeline)
     whole = axes.get_xlim()[1]
-    inch = whole / WIDTH
-    for phase in reversed(quiet):
-        starts[phase] = whole = whole - band(phase) * inch
-    starts = dict(sorted(starts.items(), key=lambda item: item[1]))
-    ends = [*list(starts.values())[1:], axes.get_xlim()[1]]
-    for index, ((phase, start), end) in enumerate(zip(starts.items(), ends, strict=True)):
-        color = style.GRID if index % 2 else style.SHADE
-        axes.axvspan(start, end, color=color, lw=0, zorder=0)
-        if style.text_width(phase, style.SMALL) < (end - start) / inch:
+    for index, (start, end) in enumerate(pairwise([*starts, whole])):
+        phase = starts.index[index]
+        axes.axvspan(start, end, color=style.GRID if index % 2 else style.SHADE, lw=0, zorder=0)
+        if style.text_width(phase, style.SMALL) < (end - start) * WIDTH / whole:
             axes.text(
                 (start + end) / 2, most * 1.13, phase, ha="center", va="center",
                 fontsize=style.SMALL, color=style.INK,
             )  # fmt: skip
 
 
-def wrapped(blocks: list[str]) -> list[str]:
-    """Lines that fit below a panel, broken after a space or a slash."""
-    lines = []
-    for block in blocks:
-        line = ""
-        for part in re.findall(r"[^ /]+[ /]*", block):
-            if line and style.text_width((line + part).rstrip(), style.TINY) > WIDTH:
-                lines.append(line.rstrip())
-                line = INDENT
-            line += part
-        lines.append(line)
-    return lines
-
-
-def largest_blocks(results: Results, row: int) -> list[str]:
-    """MiB, kind, shape (if the file has it) and scope of each as text; equal blocks once."""
-    table = results.case_tables[row].get("memory/blocks")
-    if table is None or table.empty:
-        return []
-    shapes = table.get("shape", [""] * len(table))
-    keys = zip(table["bytes"], table["kind"], shapes, table["scope"], strict=True)
-    return [f"{figure(size / MIB, 4)} MiB  {f'{label(kind)} {shape}'.strip()}: {scope}"
-            for size, kind, shape, scope in list(dict.fromkeys(keys))[:BLOCKS]]  # fmt: skip
+def largest_activation(results: Results, row: int) -> str:
+    """Its size, shape (if the file has it) and scope; empty if unknown."""
+    table = results.case_tables[row].get("memory/blocks", pd.DataFrame(columns=["kind"]))
+    own = table[table["kind"] == "activation"]
+    if own.empty:
+        return ""
+    block = own.loc[own["bytes"].idxmax()]
+    size = f"{figure(block['bytes'] / MIB, 4)} MiB {block.get('shape', '')}".strip()
+    return f"Largest activation: {size}, in {part_of(block['scope'])}"

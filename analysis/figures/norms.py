@@ -1,7 +1,7 @@
-"""The figure of a norm's error in low precision, over the scale and mean of its input."""
+"""The figure of a norm's error in low precision over the scale of its input, a panel for each norm,
+dtype and mean."""
 
-import math
-from itertools import cycle
+from math import ceil
 
 import numpy as np
 import pandas as pd
@@ -11,7 +11,7 @@ from matplotlib.ticker import NullLocator
 
 from .. import style
 from ..layout import Sheet
-from ..panels import power
+from ..panels import MOST, Grid, power
 from ..results import Results
 from ..tables.norm_breaks import BREAKS, norms_of
 
@@ -21,13 +21,9 @@ ERRORS = {
     "float32_statistics_error": ("float32 inside", style.SERIES[0]),
     "rounded_statistics_error": ("every operation rounded", style.SERIES[1]),
 }
-LOWEST, HIGHEST = (
-    1e-5,
-    10.0,
-)  # of the vertical axis; values that are not finite are drawn at its top
-LINES = {"-": "solid", "--": "dashed", ":": "dotted", "-.": "dash-dotted"}  # by mean
-COLUMNS = 2
-WIDTH, HEIGHT, LEFT, HEADING, BELOW, GAP = 3.6, 2.1, 0.62, 0.30, 0.52, 0.25  # inches
+LOWEST, HIGHEST = 1e-5, 10.0  # of the vertical axis; what is not finite is drawn at its top
+COLUMNS = 4
+WIDTH, HEIGHT = 2.6, 1.8  # inches
 
 
 def draw(results: Results) -> Figure | None:
@@ -35,38 +31,34 @@ def draw(results: Results) -> Figure | None:
     found = norms_of(results)
     if found is None:
         return None
-    panels = list(found.frame.groupby(["norm", "norm_dtype"], sort=False))
-    means = sorted(found.frame["mean"].unique())
-    lines = dict(zip(means, cycle(LINES), strict=False))
-    rows = math.ceil(len(panels) / COLUMNS)
-    columns = min(COLUMNS, len(panels))
-    pitch = (LEFT + WIDTH + GAP, HEADING + HEIGHT + BELOW)
+    panels = list(found.frame.groupby(["norm", "norm_dtype", "mean"], sort=False))
+    shown = panels[:MOST]
+    grid = Grid(ceil(len(shown) / COLUMNS), min(COLUMNS, len(shown)), WIDTH, HEIGHT)
     sheet = Sheet(
         found,
         title="Norms in low precision",
         notes=[
-            "Errors relative to float64; above the pale line a norm counts as broken.",
-            "Mean of the input, in units of its scale: "
-            + ", ".join(f"{mean:g} {LINES[lines[mean]]}" for mean in means)
-            + ".",
+            f"The first {MOST} of {len(panels)} panels." * (len(panels) > MOST),
+            "Errors relative to float64; those above the axis are at its top.",
         ],
-        body=(2 * style.MARGIN + columns * pitch[0], rows * pitch[1]),
-        legend=list(ERRORS.values()),
+        body=grid.body,
+        legend=[*ERRORS.values(), ("broken above", style.ALARM, "_")],
     )
-    for index, ((norm, dtype), frame) in enumerate(panels):
-        left = style.MARGIN + index % COLUMNS * pitch[0]
-        top = sheet.body_top + index // COLUMNS * pitch[1]
-        sheet.page.heading(left, top, f"{NAMES.get(norm, norm)}, {dtype}", "")
-        axes = sheet.page.axes(left + LEFT, top + HEADING, WIDTH, HEIGHT)
-        draw_errors(axes, frame, lines)
-        if index % COLUMNS == 0:
+    for index, ((norm, dtype, mean), frame) in enumerate(shown):
+        line, column = divmod(index, grid.columns)
+        note = f"mean {mean:g} × scale" if mean else "mean 0"
+        axes = grid.axes(sheet, line, column, f"{NAMES.get(norm, norm)}, {dtype}", note)
+        draw_errors(axes, frame.sort_values("scale"))
+        if column == 0:
             axes.set_ylabel("relative error")
-        if index + COLUMNS >= len(panels):
+        else:
+            axes.tick_params(labelleft=False)
+        if index + grid.columns >= len(shown):
             axes.set_xlabel("scale of the input", loc="left")
     return sheet.figure
 
 
-def draw_errors(axes: Axes, frame: pd.DataFrame, lines: dict[float, str]) -> None:
+def draw_errors(axes: Axes, frame: pd.DataFrame) -> None:
     axes.set_xscale("log")
     axes.set_yscale("log")
     for axis in (axes.xaxis, axes.yaxis):
@@ -74,13 +66,8 @@ def draw_errors(axes: Axes, frame: pd.DataFrame, lines: dict[float, str]) -> Non
         axis.set_major_formatter(power)
     axes.set_ylim(LOWEST, HIGHEST)
     axes.grid(axis="y")
-    axes.axhline(BREAKS, color=style.ALARM, lw=0.8, alpha=0.5)
-    for mean, of_mean in frame.groupby("mean"):
-        of_mean = of_mean.sort_values("scale")
-        for name, (_, color) in ERRORS.items():
-            errors = of_mean[name].to_numpy()
-            shown = np.clip(np.where(np.isfinite(errors), errors, HIGHEST), LOWEST, HIGHEST)
-            axes.plot(
-                of_mean["scale"], shown, lines[mean], color=color, lw=1.4, marker="o", ms=3,
-                clip_on=False,
-            )  # fmt: skip
+    axes.axhline(BREAKS, color=style.ALARM, lw=0.8)
+    for name, (_, color) in ERRORS.items():
+        errors = frame[name].to_numpy()
+        shown = np.clip(np.where(np.isfinite(errors), errors, HIGHEST), LOWEST, HIGHEST)
+        axes.plot(frame["scale"], shown, color=color, lw=1.4, marker="o", ms=3, clip_on=False)

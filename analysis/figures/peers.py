@@ -7,7 +7,7 @@ from .. import peer_comparison, style
 from ..formatting import case_label, figure
 from ..labelled_rows import HEADING, ROW, Columns
 from ..layout import Sheet
-from ..panels import log_axis
+from ..panels import span_axis
 from ..peer_comparison import OURS, Beside
 from ..results import Results
 
@@ -43,8 +43,7 @@ def draw(results: Results) -> Figure | None:
         top += heading
         axes = columns.axes(sheet, top, names, [*map(times, group)])
         axes.axvline(1, color=style.FAINT, lw=1)
-        log_axis(axes, min(ends), max(ends))
-        axes.set_xlabel("time over that of the fastest peer (log scale)", loc="left")
+        span_axis(axes, min(ends), max(ends), "time over that of the fastest peer")
         for index, one in enumerate(group):
             draw_row(axes, one, index + 0.5, looks)
         top += len(group) * ROW + AXIS

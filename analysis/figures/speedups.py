@@ -6,18 +6,16 @@ from math import isnan
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
 from .. import pairs, peer_comparison, style
 from ..formatting import figure, label
 from ..labelled_rows import HEADING, ROW, Columns
 from ..layout import Sheet, time_unit
 from ..pairs import Pair
-from ..panels import log_axis, plain
+from ..panels import span_axis
 from ..results import Results
 
 AXIS = 0.5  # inches under the rows: figures, the axis' label, space
-LOGARITHMIC_FROM = 2.0  # the longest time over the shortest
 
 
 def draw(results: Results) -> Figure | None:
@@ -51,7 +49,7 @@ def draw(results: Results) -> Figure | None:
         axes = columns.axes(
             sheet, top + HEADING, [pair.label for pair in rows], [words[id(pair)] for pair in rows]
         )
-        finish(axes, ends.min(), ends.max(), unit)
+        span_axis(axes, ends.min(), ends.max(), "time", unit)
         for index, pair in enumerate(rows):
             draw_pair(axes, results, pair, index + 0.5, scale, colors_of(measured))
         top += len(rows) * ROW + HEADING + AXIS
@@ -94,15 +92,3 @@ def draw_pair(
                 for end in ("ci_low", "ci_high")]  # fmt: skip
         axes.hlines(place, *ends, color=colors[name], lw=2.2)
         axes.plot(results.medians[row] * scale, place, "o", ms=5, color=colors[name])
-
-
-def finish(axes: Axes, low: float, high: float, unit: str) -> None:
-    is_linear = high / low < LOGARITHMIC_FROM
-    if is_linear:
-        room = 0.1 * (high - low) or 0.1 * high
-        axes.set_xlim(low - room, high + room)
-        axes.xaxis.set_major_locator(MaxNLocator(6))
-        axes.xaxis.set_major_formatter(plain)
-    else:
-        log_axis(axes, low, high)
-    axes.set_xlabel(f"time ({unit})" if is_linear else f"time ({unit}, log scale)", loc="left")

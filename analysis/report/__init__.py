@@ -19,7 +19,7 @@ from ..results import Results, load
 from ..tables.spread import Spread
 from ..workers import Progress, run
 from . import published
-from .answer import ODD, Answer, Drawing, Question
+from .answer import Answer, Drawing, Question
 from .questions import QUESTIONS
 from .selection import Pool, pool_of
 
@@ -32,7 +32,7 @@ class Report:
     found: list[Results]
     refused: list[str]  # files that cannot be read, and why
     answered: list[tuple[Question, Answer]]
-    unanswered: list[Question]
+    unanswered: list[tuple[Question, str]]  # and why, if their data is odd
 
     @property
     def drawings(self) -> list[Drawing]:
@@ -67,22 +67,23 @@ def of(
     """Raises ResultError."""
     pool = pool_of(found, machine)
     answers = [(question, answer_of(question, pool, spread)) for question in QUESTIONS]
-    answered = [(question, answer) for question, answer in answers if answer]
-    unanswered = [question for question, answer in answers if not answer]
+    answered = [(question, answer) for question, answer in answers if isinstance(answer, Answer)]
+    unanswered = [(question, why) for question, why in answers if isinstance(why, str)]
     return Report(pool, list(found), list(refused), answered, unanswered)
 
 
-def answer_of(question: Question, pool: Pool, spread: Spread) -> Answer | None:
-    """None without data, also of a file that is not as paceline writes it."""
+def answer_of(question: Question, pool: Pool, spread: Spread) -> Answer | str:
+    """Empty without data; why not, if the data is not as paceline writes it."""
     try:
-        return question.answer(pool, spread)
-    except ODD:
-        return None
+        return question.answer(pool, spread) or ""
+    except ResultError as error:
+        return str(error)
 
 
-def draw(drawings: Sequence[Drawing], progress: Progress) -> dict[int, str]:
-    """By the number of the drawing an SVG in base64; none for a figure that lacks its data."""
-    made: dict[int, str] = {}
+def draw(drawings: Sequence[Drawing], progress: Progress) -> dict[int, str | ResultError]:
+    """By the number of the drawing an SVG in base64, or why there is none; nothing for a figure
+    that lacks its data."""
+    made: dict[int, str | ResultError] = {}
     for number, image in run(svg, drawings):
         progress.line(f"drew {drawings[number].name} of {drawings[number].results.runs[0].name}")
         if image:
@@ -90,21 +91,22 @@ def draw(drawings: Sequence[Drawing], progress: Progress) -> dict[int, str]:
     return made
 
 
-def svg(drawing: Drawing) -> str:
+def svg(drawing: Drawing) -> str | ResultError:
     from .. import figures  # matplotlib takes a second
 
     try:
         drawn = figures.of(drawing.results, [drawing.name])
-    except (*ODD, ResultError):
-        return ""
+    except ResultError as error:
+        return error
+    buffer = io.BytesIO()
     for _, figure in drawn:
-        buffer = io.BytesIO()
         figures.save_to(figure, buffer)
-        return base64.b64encode(buffer.getvalue()).decode()
-    return ""
+    return base64.b64encode(buffer.getvalue()).decode()
 
 
-def page(report: Report, images: dict[int, str]) -> str:
+def page(report: Report, images: dict[int, str | ResultError]) -> str:
+    odd = [f"Figure {report.drawings[number].name}: {images.pop(number)}"
+           for number, one in list(images.items()) if isinstance(one, ResultError)]  # fmt: skip
     numbers = iter(range(len(report.drawings)))
     sections = [
         (question, answer, [(one.name.replace("-", " "), images[number])
@@ -112,7 +114,7 @@ def page(report: Report, images: dict[int, str]) -> str:
                             if number in images])
         for question, answer in report.answered
     ]  # fmt: skip
-    return render("page.html", report=report, sections=sections)
+    return render("page.html", report=report, sections=sections, odd=odd)
 
 
 def render(template: str, **values: object) -> str:

@@ -10,8 +10,6 @@ from ..tables.table import Table, grid
 from .selection import Case, Pool, beside, is_alike, leading, setting
 
 MOST_BARS = 6
-# Raised by values that paceline does not write, and by the search for what a file lacks.
-ODD = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 # A case and a phase of it: FIRST is its first step from cold.
 Source = tuple[Case, str]
 FIRST = "first"
@@ -117,9 +115,8 @@ def speedups(
     pairs: Sequence[Pair], factors: Sequence[str], names: Sequence[str], spread: Spread
 ) -> Table:
     """Both times and their ratio of medians, by phase."""
-    base, other = (pairs[0][i].get(next(
-        n for n in ("precision", "exec", "attention") if pairs[0][0].get(n) != pairs[0][1].get(n)
-    )) for i in (0, 1))  # fmt: skip
+    factors_of_pair = ([c.get(n) for n in ("precision", "exec", "attention")] for c in pairs[0])
+    base, other = next((a, b) for a, b in zip(*factors_of_pair, strict=True) if a != b)
     rows = [
         [*map(a.shown, factors), name,
          *phases(a, [name], spread), *phases(b, [name], spread),

@@ -19,10 +19,6 @@ def peak(case: Case) -> float:
     return case.number("peak_bytes")
 
 
-def of_case(case: Case, group: str) -> pd.DataFrame:
-    return case.results.case_tables[case.row].get(group, pd.DataFrame())
-
-
 def needed(pool: Pool, spread: Spread) -> Answer | None:
     ranked = [c for c in pool.of("model", "sizes", mode="train-step", recompute="none")
               if peak(c) > 0]  # fmt: skip
@@ -70,7 +66,7 @@ def profile(pool: Pool, spread: Spread) -> Answer | None:
                  key=lambda c: (c.number("context"), MODES.index(c.get("mode"))))  # fmt: skip
     blocks = [(c, block) for c in own if c.get("mode") == "forward"
               and (block := largest_block(c)) is not None]  # fmt: skip
-    timed = [c for c in pool.of("model", "memory") if len(of_case(c, "memory/timeline"))]
+    timed = [c for c in pool.of("model", "memory") if len(c.table("memory/timeline"))]
     return Answer(
         gib(kinds[first]),
         f"At the peak of {gib(whole)}, {label(first)} takes {gib(kinds[first])} ({lead.at}, "
@@ -92,7 +88,7 @@ def profile(pool: Pool, spread: Spread) -> Answer | None:
 
 def at_peak(case: Case) -> dict[str, float]:
     """Bytes by kind at the highest peak of the later steps, on the rank with the most."""
-    table = of_case(case, "memory/phases")
+    table = case.table("memory/phases")
     if table.empty:
         return {}
     steady = table[table["step"] == "steady"] if (table["step"] == "steady").any() else table
@@ -124,7 +120,7 @@ def parts_of(lead: Case, own: list[Case]) -> list[tuple[str, str]]:
 
 def largest_block(case: Case) -> pd.Series | None:
     """Of the activations of the forward pass."""
-    table = of_case(case, "memory/blocks")
+    table = case.table("memory/blocks")
     if table.empty:
         return None
     kept = table[(table["kind"] == "activation") & ~table["scope"].str.startswith("backward")]
@@ -169,12 +165,13 @@ def sharding(pool: Pool, spread: Spread) -> Answer | None:
               [[c.get("shard"), *at_marks(c), c.gib(), *phases(c, ["step"], spread)] for c in own],
               f"The rank with the most. {spread.words}. {setting(own)}."),
          *marks.build(whole.results.only([c.row for c in own]), spread)],
-        drawn([c for c in own if len(of_case(c, "memory/timeline"))], "memory")
+        drawn([c for c in own if len(c.table("memory/timeline"))], "memory")
         + drawn(own, "memory-marks", "steps"),
     )  # fmt: skip
 
 
 def at_marks(case: Case) -> list[str]:
+    case.table("memory")
     table = memory_marks.of_row(case.results, case.row)
     peaks = {} if table is None else table["peak"].to_dict()
     return [gib(peaks[mark]) if mark in peaks else ABSENT for mark in memory_marks.MARKS]

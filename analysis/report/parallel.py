@@ -35,7 +35,6 @@ def collectives(pool: Pool, spread: Spread) -> Answer | None:
     if lead is None:
         return None
     own = beside(ranked, lead, "backend", "ranks", "bytes")
-    fits = lead.results.file_tables.get("fit")
     return Answer(
         f"{figure(rate(lead), 3)} GB/s",
         f"An all-reduce of {size(lead)} MB over {lead.get('ranks')} ranks takes {lead.ms('time')} "
@@ -47,7 +46,7 @@ def collectives(pool: Pool, spread: Spread) -> Answer | None:
         [("distributed_communication_single_node", f"{fit.backend}, {fit.ranks} ranks: latency "
           f"{figure(fit.latency_s * 1e6, 3)} µs and {figure(fit.bandwidth_bytes_per_s / 1e9, 3)} "
           "GB/s fit its times best.")
-         for fit in (fits.itertuples() if fits is not None else ())
+         for fit in lead.table("fit").itertuples()
          if fit.op == "all_reduce" and str(fit.ranks) == lead.get("ranks")],
         [grid("collectives", "All-reduce by backend, ranks and size",
               ["backend", "ranks", "MB", "time (ms)", "bus bandwidth (GB/s)"],
@@ -111,8 +110,8 @@ def buckets(pool: Pool, spread: Spread) -> Answer | None:
     slowest = max(c.seconds("step") for c in own)
     told = [("a", f"The slowest size takes {more(slowest / best.seconds('step'))} than the "
              "fastest.")]  # fmt: skip
-    table = lead.results.file_tables.get("predict")
-    if table is not None:
+    table = lead.table("predict")
+    if len(table):
         least = table.loc[table["predicted_overhead_s"].idxmin()]
         told.append(("b", "With n buckets of s bytes in all, latency o and bandwidth w, n o + "
                      "s / (n w) is left after backward. By the fit of all-reduce that is least at "

@@ -15,25 +15,24 @@ KINDS = {
     "attention-peers": "Attention, forward and backward",
     "collective-peers": "Collectives",
 }
+SEVERAL = " on several GPUs"
 SIZES = ("small", "medium", "large", "xl", "2.7b")
 EQUAL = 0.005  # ratios this close to 1 are neither faster nor slower
 
 
 def answer(pool: Pool, spread: Spread) -> Answer | None:
     """Of each kind of work the file with most of it; the largest step answers."""
-    files = {id(case.results): case for case in pool.cases
-             if case.results.experiment.endswith("-peers")}  # fmt: skip
+    files = {id(case.results): case for case in pool.cases if case.results.experiment in KINDS}
     compared: dict[str, tuple[Case, list[Beside]]] = {}
     for case in files.values():
         pairs = peer_comparison.of(case.results)
-        kind = KINDS.get(case.results.experiment, case.results.experiment)
-        kind += " on several GPUs" if pairs and pairs[0].kind else ""
+        kind = KINDS[case.results.experiment] + SEVERAL * bool(pairs and pairs[0].kind)
         if len(pairs) > len(compared.get(kind, (case, []))[1]):
             compared[kind] = (case, pairs)
     if not compared:
         return None
-    ordered = sorted(compared, key=lambda kind: list(KINDS.values()).index(kind)
-                     if kind in KINDS.values() else len(KINDS))  # fmt: skip
+    ordered = [kind for more in ("", SEVERAL) for name in KINDS.values()
+               if (kind := name + more) in compared]  # fmt: skip
     case, pairs = compared[ordered[0]]
     first = max(pairs, key=extent)
     (mine, seconds), (theirs, other) = first.ours, first.theirs
@@ -75,7 +74,7 @@ def over_all(pairs: Sequence[Beside]) -> str:
 
 
 def table(kind: str, pairs: Sequence[Beside]) -> Table:
-    varying = [name for name in pairs[0].work if len({pair.work[name] for pair in pairs}) > 1]
+    varying = peer_comparison.varying(pairs)
     rows = [[*(grouped(pair.work[name]) for name in varying), figure(1e3 * pair.ours[1]),
              pair.theirs[0], figure(1e3 * pair.theirs[1]), figure(pair.ratio, 3)]
             for pair in pairs]  # fmt: skip

@@ -4,15 +4,15 @@ import csv
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
-from math import isnan
+from math import isnan, nan
 from pathlib import Path
 
 from .. import memory_marks
 from ..formatting import ABSENT, figure, label
 from ..plan_rows import EXPERIMENT, GROUP
+from ..result_file import ResultError
 from ..tables.spread import Spread
 from ..tables.table import Table, grid
-from .answer import ODD
 from .memory import largest_block
 from .selection import Case, Pool
 from .training import after, cold, of_file
@@ -35,10 +35,14 @@ Row = dict[str, str]
 Ours = dict[str, str]  # by the published column
 
 
+class Unmatched(Exception):
+    """No case is a row's counterpart."""
+
+
 @dataclass(frozen=True)
 class Comparison:
-    """How the rows of a file of published/ are matched. `find` raises one of ODD for a row without
-    a counterpart; one that leaves a `needed` column empty has none."""
+    """How the rows of a file of published/ are matched. `find` gives nothing or raises Unmatched
+    for a row without a counterpart; one that leaves a `needed` column empty has none."""
 
     name: str
     title: str
@@ -63,7 +67,12 @@ def tables(pool: Pool) -> list[Table]:
 
 def table(pool: Pool, comparison: Comparison, source: str, rows: Sequence[Row]) -> Table:
     """The rows that have a counterpart, ours beside theirs; the others are counted."""
-    found = [(row, ours) for row in rows if (ours := counterpart(pool, comparison, row))]
+    found, odd = [], set()
+    for row in rows:
+        try:
+            found += [(row, ours)] if (ours := counterpart(pool, comparison, row)) else []
+        except ResultError as error:
+            odd.add(f" Odd data: {error}.")
     filled = [name for name in rows[0] if any(row[name] for row in rows)]
     shown = [name for name in filled if any(name in ours for _, ours in found)]
     factors = [name for name in filled if name not in {*ASIDE, *shown}
@@ -80,16 +89,17 @@ def table(pool: Pool, comparison: Comparison, source: str, rows: Sequence[Row]) 
         f"{comparison.title}: {source}",
         [*map(label, factors), "unit", *(head for name in shown for head in (label(name), "ours"))],
         cells,
-        f"{len(found)} of {len(rows)} rows have a counterpart in these files{others}.",
+        f"{len(found)} of {len(rows)} rows have a counterpart in these files{others}."
+        + "".join(sorted(odd)),
         f"Theirs: {hardware}; ours: {pool.machine or 'not recorded'}. {comparison.differs}",
     )
 
 
 def counterpart(pool: Pool, comparison: Comparison, row: Row) -> Ours:
-    """Empty without one, also if a file is not as paceline writes it."""
+    """Empty without one. Raises ResultError."""
     try:
         return comparison.find(pool, row) if all(row[n] for n in comparison.needed) else {}
-    except ODD:
+    except Unmatched:
         return {}
 
 
@@ -99,19 +109,19 @@ def theirs(row: Row, name: str) -> str:
 
 
 def first(ranked: Sequence[Case]) -> Case:
-    """Raises LookupError."""
+    """Raises Unmatched."""
     for case in ranked:
         if case.is_measured:
             return case
-    raise LookupError
+    raise Unmatched
 
 
 def means(case: Case, row: Row, names: dict[str, str]) -> Ours:
     """Means with deviations of these phases, by the published column, in its unit. Raises
-    LookupError."""
+    Unmatched."""
     scale = UNITS[row["unit"]]
     if all(isnan(case.seconds(phase, "mean")) for phase in names.values()):
-        raise LookupError
+        raise Unmatched
     return {
         name: Spread.STD.cell([case.seconds(phase, one) / scale for one in ("mean", "std")])
         for name, phase in names.items()
@@ -158,7 +168,7 @@ def whole_model(pool: Pool, row: Row) -> Ours:
 def memory(pool: Pool, row: Row) -> Ours:
     quantity, _, execution = row["quantity"].partition(", ")
     if quantity.startswith("residual stream tensor"):
-        width = pool.of("model", size=row["size"])[0].number("d_model")
+        width = first(pool.of("model", size=row["size"])).number("d_model")
         size = 4 * int(row["batch_size"] or 4) * int(row["context"] or 1) * width
         return {"value": figure(size / SIZES[row["unit"]])}
     if not (row["context"] and row["mode"]):
@@ -167,11 +177,11 @@ def memory(pool: Pool, row: Row) -> Ours:
                                      "precision": row["precision"] or "fp32",
                                      "exec": execution or "eager"}  # fmt: skip
     case = first(pool.of("model", "memory", **COURSE | wanted))
-    size = {
-        "peak": lambda: case.number("peak_bytes"),
-        "before backward": lambda: case.number("memory_before_backward_bytes"),
-        "largest block": lambda: largest_block(case)["bytes"],
-    }[quantity]()
+    columns = {"peak": "peak_bytes", "before backward": "memory_before_backward_bytes"}
+    block = largest_block(case)
+    sizes = {name: case.number(column) for name, column in columns.items()}
+    sizes |= {} if block is None else {"largest block": block["bytes"]}
+    size = sizes.get(quantity, nan)
     return {} if isnan(size) else {"value": figure(size / SIZES[row["unit"]])}
 
 
@@ -239,8 +249,10 @@ def sharding(pool: Pool, row: Row) -> Ours:
                    for kind in (row["optimizer"], "whole"))  # fmt: skip
     if row["quantity"] == "step":
         return means(case, row, {"value": "step"})
+    every = case.table("memory")
+    if every.empty:
+        return {}
     marks = memory_marks.of_row(case.results, case.row)
-    every = case.results.case_tables[case.row]["memory"]
     state = every[(every["step"] == "first") & (every["mark"] == "after step")]["optimizer_state"]
     peaks, steps = ([one.number(name) for one in (whole, case)]
                     for name in ("peak_bytes", "step_mean_s"))  # fmt: skip
@@ -269,9 +281,10 @@ def accumulation(pool: Pool, row: Row) -> Ours:
 def dtypes(pool: Pool, row: Row) -> Ours:
     component = {"fc1": "fc1 output", "layer norm": "LayerNorm output"}
     wanted = component.get(row["component"], row["component"])
-    table = first(pool.of("precision", "course")).results.file_tables["dtypes"]
-    own = table[(table["model"] == "toy") & (table["component"] == wanted)]["fp16"].iloc[0]
-    return {"dtype": SHORT.get(own, own)}
+    case = first([case for case in pool.of("precision", "course") if len(case.table("dtypes"))])
+    table = case.table("dtypes").set_index(["model", "component"])["fp16"]
+    own = table.get(("toy", wanted), "")
+    return {"dtype": SHORT.get(own, own)} if own else {}
 
 
 def sizes(pool: Pool, row: Row) -> Ours:
@@ -280,30 +293,27 @@ def sizes(pool: Pool, row: Row) -> Ours:
 
 
 def accounting(pool: Pool, row: Row) -> Ours:
-    """Of the largest plan; attention's sizes are closed forms of batch 8 and context 16,384."""
-    plans = [c for c in pool.of(EXPERIMENT) if c.number("parameters") > 1e11]
-    scores, heads = 4 * 8 * 16384**2, 3 * 4 * 8 * 16384 * 16
+    """Of the largest plan."""
+    tables = first([
+        case for case in pool.of(EXPERIMENT) if case.number("parameters") > 1e11
+        and {GROUP + "activations", GROUP + "devices"} <= set(case.results.file_tables)
+    ]).results.file_tables  # fmt: skip
+    state, kept = (tables[GROUP + name].iloc[0] for name in ("state", "activations"))
+    devices = tables[GROUP + "devices"].set_index("hardware")["read_as_gb"]
+    devices = devices.reindex(["h100", "tpu-v5p"])
     values = {
-        "attention's Q, K and V in fp32, batch 8, context 16384, head_dim 16": heads,
-        "attention's scores in fp32, batch 8, context 16384": scores,
-        "attention's scores and softmax": 2 * scores,
+        "parameters of xxl": state["parameters"],
+        "weights in fp32": state["weights_bytes"],
+        "gradients in fp32": state["gradients_bytes"],
+        "Adam state in fp32": state["optimizer_bytes"],
+        "weights, gradients and Adam state": state["state_bytes"],
+        "saved for backward in bf16, of batch 1": kept.get("saved_bytes_per_token"),
+        "devices of 80 GB": devices["h100"],
+        "least ranks of FSDP, 95 GB each": devices["tpu-v5p"],
+        "ranks of FSDP are more than, 95 GB each": devices["tpu-v5p"] - 1,
     }
-    if plans:
-        found = plans[0].results.file_tables
-        state, kept = (found[GROUP + name].iloc[0] for name in ("state", "activations"))
-        devices = found[GROUP + "devices"].set_index("hardware")["read_as_gb"]
-        values |= {
-            "parameters of xxl": state["parameters"],
-            "weights in fp32": state["weights_bytes"],
-            "gradients in fp32": state["gradients_bytes"],
-            "Adam state in fp32": state["optimizer_bytes"],
-            "weights, gradients and Adam state": state["state_bytes"],
-            "saved for backward in bf16, of batch 1": kept.get("saved_bytes_per_token"),
-            "devices of 80 GB": devices.get("h100"),
-            "least ranks of FSDP, 95 GB each": devices.get("tpu-v5p"),
-            "ranks of FSDP are more than, 95 GB each": devices.get("tpu-v5p") - 1,
-        }
-    return {"value": figure(values[row["quantity"]] / SIZES.get(row["unit"], 1), 6)}
+    value = values.get(row["quantity"])
+    return {} if value is None else {"value": figure(value / SIZES.get(row["unit"], 1), 6)}
 
 
 PLAIN = "pytorch-attention"

@@ -1,12 +1,4 @@
-"""Which case answers a question. The whole rule:
-
-1. Cases of one machine alone: the one asked for, else the one with most cases. A GPU that NCCL may
-   not copy from directly is another machine. Files that record no machine count as of any.
-2. Of cases that fit, those of the question's own preset come first; then those whose launch
-   recorded nothing else (profile, timeline) and had no memory limit; then those of the newest file.
-3. The first case answers alone. What stands beside it is of its file, and differs from it only in
-   the named factors. No figure is of more than one case.
-"""
+"""Which case answers a question, by the rule of docs/analysis.md, "Report"."""
 
 import re
 from collections import Counter
@@ -15,10 +7,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import isnan, nan
 
+import pandas as pd
+
 from ..factors import EFFORT, IMPLIED_BY
 from ..formatting import case_label, gib, grouped, ms, text
 from ..result_file import ResultError, device_of
 from ..results import Results, Run
+from ..table_columns import required
 
 # Factors that two cases of one setting may differ in.
 IGNORED = EFFORT | {"file", "threads", "global_batch", "cold_start", "verify", "timing"}
@@ -71,6 +66,12 @@ class Case:
     def is_of_preset(self, preset: str) -> bool:
         return re.search(rf"--preset[ =]{re.escape(preset)}\b(?!-)", self.run.command) is not None
 
+    def table(self, name: str) -> pd.DataFrame:
+        """Of the case or of its file; empty without one. Raises ResultError if a column is odd."""
+        tables = self.results.file_tables | self.results.case_tables[self.row]
+        found = tables.get(name, pd.DataFrame())
+        return required(f"{self.run.name}: {name}", name, found) if len(found) else found
+
     def ms(self, phase: str = "step") -> str:
         return ms(self.seconds(phase))
 
@@ -104,11 +105,11 @@ class Pool:
 
 
 def has(case: Case, factors: dict[str, object]) -> bool:
-    for name, wanted in factors.items():
-        several = wanted if isinstance(wanted, tuple) else (wanted,)
-        if name in case.values and case.get(name) not in map(text, several):
-            return False
-    return True
+    return all(
+        name not in case.values
+        or case.get(name) in map(text, wanted if isinstance(wanted, tuple) else (wanted,))
+        for name, wanted in factors.items()
+    )
 
 
 def setting(cases: Sequence[Case]) -> str:
@@ -134,8 +135,7 @@ def pool_of(found: Sequence[Results], asked: str = "") -> Pool:
     fits = [name for name in named if asked.lower() in name.lower()]
     if asked and not fits:
         raise ResultError(f"--machine {asked}: these files are of {', '.join(named) or 'none'}")
-    machine = next((name for name in fits if name == asked), min(fits, key=len) if asked else "")
-    machine = machine or (fits[0] if fits else "")
+    machine = min(fits, key=len) if asked else next(iter(fits), "")
     own = [one for one in found if machine_of(one.runs[0]) in (machine, "")]
     cases = [Case(results, row) for results in own for row in range(len(results.frame))]
     names = (machine_of(one.runs[0]) for one in found)

@@ -73,9 +73,9 @@ def where(pool: Pool, spread: Spread) -> Answer | None:
 
 def of_file(case: Case, group: str) -> pd.DataFrame:
     """The case's rows of a table of its file; of rank 0."""
-    table = case.results.file_tables.get(group)
-    if table is None:
-        return pd.DataFrame()
+    table = case.table(group)
+    if table.empty:
+        return table
     own = table[table["case"] == case.get("case")]
     return own[own["rank"] == 0] if "rank" in own else own
 

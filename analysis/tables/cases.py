@@ -192,7 +192,7 @@ def caption(results: Results, spread: Spread) -> list[str]:
         sizes = "; ".join(f"{size} is {shape}" for size, shape in results.implied.items())
         lines.append(f"Sizes: {sizes}.")
     lines += [run_text(run) for run in results.runs]
-    return lines + [repeat.sentence for repeat in repeats.of(results)]
+    return lines + repeats.sentences(results)
 
 
 def constants(results: Results) -> str:

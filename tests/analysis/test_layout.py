@@ -11,7 +11,6 @@ from matplotlib import font_manager, pyplot
 from matplotlib.textpath import TextPath
 
 from analysis import layout, style
-from analysis.figures import warmup
 from analysis.panels import log_axes, looks_of
 from analysis.results import load
 from synthetic import case
@@ -51,26 +50,6 @@ def test_figures_split_into_panels_above_16_cases_or_a_ratio_of_20(make_file, se
         for index, value in enumerate(seconds)
     ]
     assert len(layout.panels_of(load([make_file(cases)])[0])) == panels
-
-
-@pytest.mark.parametrize(
-    ("count", "first", "relative", "logarithmic"),
-    [(8, 4.0, False, True), (9, np.nextafter(4, 0), True, False)],
-)
-def test_the_warm_up_axis(make_file, count, first, relative, logarithmic):
-    cases = [
-        case({"size": "a", "context": index}, steps(1.0), {"step": [[first]]})
-        for index in range(count)
-    ]
-    axis = warmup.axis_for(load([make_file(cases)])[0])
-    assert (axis.relative, axis.logarithmic) == (relative, logarithmic)
-
-
-@pytest.mark.parametrize(("ranks", "entries"), [(1, 0), (2, 2), (4, 4), (5, 2)])
-def test_ranks_have_colours_up_to_four(make_file, ranks, entries):
-    measured = {"step": [[0.01] * 6] * ranks}
-    path = make_file([case({"size": "a"}, measured, measured)])
-    assert len(warmup.legend(load([path])[0])) == entries
 
 
 def test_a_caption_has_the_command_without_options_about_the_file(make_file):

@@ -176,13 +176,14 @@ def median_part(samples, phases):
 
 def test_stacks_add_up_and_mark_exposed_communication():
     path = reference("zero-course")
-    (axes,) = figure_of(path, "steps").axes
+    drawn = figure_of(path, "steps")
+    (axes,) = drawn.axes
     bars = [bar for container in axes.containers for bar in container]
     by_place = {}
     for bar in bars:
         by_place.setdefault(round(bar.get_y(), 3), []).append(bar)
     stacks = [by_place[place] for place in sorted(by_place)]
-    words = [one.get_text() for one in axes.texts]
+    words = [one.get_text() for one in drawn.texts]
     with opened(path) as file:
         names = [case.decode() for case in file["summary/case"][:]]
         exposed = file["summary/communication_exposed_median_s"][:]

@@ -17,6 +17,7 @@ from analysis.result_file import ResultError, opened
 from analysis.tables.spread import Spread
 from analysis.workers import Progress
 from browser import CHROMIUM, MEASURE, chromium, console
+from conftest import ROOT
 from reference_figures import FILES, REFERENCE
 
 # Files that answer the questions with the most figures; all of them take a minute.
@@ -29,7 +30,7 @@ ALL = pytest.param("", marks=pytest.mark.long, id="all")
 COUNTERPARTS = {
     "timing": 15, "warmup": 15, "precision": 10, "memory": 28, "attention": 60,
     "attention_compile": 120, "flash": 320, "collectives": 31, "ddp": 26, "sharding": 19,
-    "sizes": 5, "accounting": 17, "profile": 5, "kernels": 5, "compile": 22, "accumulation": 12,
+    "sizes": 5, "accounting": 13, "profile": 5, "kernels": 5, "compile": 22, "accumulation": 12,
     "dtypes": 18,
 }  # fmt: skip
 needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: tools/deps.sh tests")
@@ -163,7 +164,8 @@ def test_sentences_are_short_and_commands_are_for_what_is_missing(made):
 
 def test_questions_without_data_are_one_line_each(made, page, names):
     assert len(made.unanswered) == (0 if names == "" else page.count("<li>"))
-    for question in made.unanswered:
+    for question, why in made.unanswered:
+        assert why == "", question.name
         line = next(line for line in page.splitlines() if f"<li>{question.title}" in line)
         assert re.search(r"<code>.*(paceline|analysis|bench).*</code></li>", line), question.name
 
@@ -279,3 +281,12 @@ def test_the_page_of_the_write_ups(tmp_path, found):
 def test_other_extensions_are_refused(tmp_path):
     with pytest.raises(ResultError, match=r"a report is a page: name it \.html"):
         report.write([REFERENCE / "plan-xxl.jsonl"], tmp_path / "report.pdf")
+
+
+def test_the_documentation_lists_the_questions():
+    text = (ROOT / "docs/analysis.md").read_text("utf-8")
+    rows = text.split("| question | the course's problem | command |\n|---|---|---|\n")[1]
+    listed = [tuple(line.strip("| ").split(" | ")) for line in rows.split("\n\n")[0].splitlines()]
+    assert [tuple(cell.strip() for cell in row) for row in listed] == [
+        (one.title, one.problem, f"`{one.command}`") for one in QUESTIONS
+    ]

@@ -1,14 +1,18 @@
 """The rule of which case answers, on small files, and the report of unusual ones."""
 
 import re
+from dataclasses import replace
 
 import h5py
 import numpy as np
 import pytest
 
-from analysis import pairs, report
+from analysis import figures, pairs, report
 from analysis.__main__ import main
+from analysis.report import published
+from analysis.report.questions import QUESTIONS
 from analysis.report.selection import beside, leading, pool_of
+from analysis.result_file import ResultError
 from analysis.results import load
 from analysis.workers import Progress
 from synthetic import XL, case, step
@@ -165,14 +169,62 @@ def test_samples_may_be_missing(make_file, tmp_path):
     assert "A step of small at context 128 takes 30.0 ms forward" in made(tmp_path, path)
 
 
-def test_a_question_whose_data_is_odd_is_not_answered(make_file, monkeypatch):
-    """A table that lacks a column, as no version of the program writes it."""
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda table: table[["case"]], "sweep.h5: profiled/kernels/rank is missing"),
+        (lambda table: table.assign(total="long"), "profiled/kernels/total has texts for numbers"),
+    ],
+)
+def test_a_question_whose_data_is_odd_is_named_with_the_reason(make_file, change, says):
+    """A table as no version of the program writes it."""
     (results,) = load([make_file([timed(0.1)], command="paceline model --preset profile")])
     del results.frame["d_model"]
-    results.file_tables["profiled/kernels"] = results.frame[["case"]]
+    table = results.frame[["case"]].assign(rank=0, total=0.1, phase="forward", operation="matmul")
+    results.file_tables["profiled/kernels"] = change(table)
     whole = report.of([results])
     answered = [question.name for question, _ in whole.answered]
     assert "passes" in answered and "kernels" not in answered
+    page = report.page(whole, {})
+    assert re.search(rf"<li>Which kernels take the time\? Odd data: [^<]*{says}[^<]*</li>", page)
+    assert page.count("Odd data") == 1
+
+
+def test_a_figure_whose_data_is_odd_is_named_with_the_reason(make_file, monkeypatch):
+    def refuse(*_):
+        raise ResultError("sweep.h5: /cases/a/trace/spans/begin has nan")
+
+    monkeypatch.setattr(figures, "of", refuse)
+    whole = report.of(load([make_file([timed(0.1)])]))
+    page = report.page(whole, report.draw(whole.drawings, Progress()))
+    assert "<img" not in page and 'class="card"' in page
+    assert page.count("<li>Figure steps: sweep.h5: /cases/a/trace/spans/begin has nan</li>") > 0
+
+
+def test_odd_data_beside_the_write_ups_is_named_with_the_reason(pool):
+    def refuse(*_):
+        raise ResultError("sweep.h5: dtypes/fp16 is missing")
+
+    rows = published.read("sizes")
+    comparison = replace(published.COMPARISONS[0], find=refuse)
+    table = published.table(pool(("a.h5", [timed(0.1)], {})), comparison, "ours", rows)
+    assert table.rows == []
+    assert table.caption[0].endswith("do not. Odd data: sweep.h5: dtypes/fp16 is missing.")
+
+
+@pytest.mark.parametrize("place", ["question", "figure"])
+def test_a_fault_of_ours_is_not_taken_for_odd_data(make_file, tmp_path, monkeypatch, capsys, place):
+    def fault(*_):
+        raise KeyError("step")
+
+    if place == "figure":
+        monkeypatch.setattr(figures, "of", fault)
+    else:
+        monkeypatch.setattr(report, "QUESTIONS", [replace(QUESTIONS[0], answer=fault)])
+    with pytest.raises(SystemExit) as stopped:
+        made(tmp_path, make_file([timed(0.1)]))
+    assert stopped.value.code == 7
+    assert "KeyError: 'step'" in capsys.readouterr().err
 
 
 def test_progress_is_told_after_two_seconds(capsys):

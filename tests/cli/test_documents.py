@@ -40,7 +40,7 @@ def commands() -> list[str]:
             for line in block.replace("\\\n", " ").splitlines():
                 lines.append(line.partition(" # ")[0].partition("build/paceline ")[2])
         for inline in re.findall(r"`(?:mpirun -np \d+ )?build/paceline ([^`]+)`", text):
-            lines.append(" ".join(inline.split()))
+            lines.append(" ".join(inline.partition(" > ")[0].split()))
     known = [line for line in lines if line.split(" ")[0] in (*WITH_CONFIG, *AT_ONCE)]
     return [line for line in known if "..." not in line and not line.endswith("--from")]
 
