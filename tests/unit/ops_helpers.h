@@ -91,11 +91,12 @@ class OpsTest : public ::testing::Test {
   // These use no operation under test.
   static void set(const Tensor& x, const std::vector<double>& values) {
     dispatch_floating(x.dtype, [&]<class T>() {
-      for (std::size_t i = 0; i < values.size(); ++i) {
+      T* element = x.as<T>();
+      for (const double value : values) {
         if constexpr (sizeof(T) == 2) {
-          x.as<T>()[i] = T(static_cast<float>(values[i]));
+          *element++ = T(static_cast<float>(value));
         } else {
-          x.as<T>()[i] = static_cast<T>(values[i]);
+          *element++ = static_cast<T>(value);
         }
       }
     });
@@ -103,11 +104,12 @@ class OpsTest : public ::testing::Test {
   [[nodiscard]] static std::vector<double> values(const Tensor& x) {
     std::vector<double> result(static_cast<std::size_t>(x.numel()));
     dispatch_floating(x.dtype, [&]<class T>() {
-      for (std::size_t i = 0; i < result.size(); ++i) {
+      const T* element = x.as<T>();
+      for (double& value : result) {
         if constexpr (sizeof(T) == 2) {
-          result[i] = static_cast<float>(x.as<T>()[i]);
+          value = static_cast<float>(*element++);
         } else {
-          result[i] = x.as<T>()[i];
+          value = *element++;
         }
       }
     });
