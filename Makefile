@@ -120,9 +120,10 @@ $(BUILD)/together/%.cpp: $$(call sources_of,$$*) $$(dir $$*)
 	@mkdir -p $(@D)
 	@printf '#include "%s"\n' $(filter %.cpp,$^) > $@
 
-# $(call compiled_for,FOLDER,LABEL,FLAGS): sources compiled into FOLDER of build/ with these flags.
+# $(call compiled_for,FOLDER,LABEL,FLAGS,HEADER): sources compiled into FOLDER of build/ with these flags,
+# each with this precompiled header, by default tools/precompiled.h.
 define compiled_for
-$$(BUILD)/$1/precompiled.h.gch: tools/precompiled.h $$(BUILD)/config.mk
+$$(BUILD)/$1/precompiled.h.gch: $(or $4,tools/precompiled.h) tools/precompiled.h $$(BUILD)/config.mk
 	@mkdir -p $$(@D)
 	$$(call say,$2,$$<)
 	$$(Q)cp $$< $$(@:.gch=) && $$(CXX) $$(CXXFLAGS_ALL) $3 -x c++-header $$(@:.gch=) -o $$@
@@ -133,7 +134,7 @@ $$(BUILD)/$1/%.o: %.cpp $$(BUILD)/config.mk $$(BUILD)/$1/precompiled.h.gch
 	$$(Q)$$(CXX) -include $$(BUILD)/$1/precompiled.h $$(CXXFLAGS_ALL) $3 -MMD -MP -c $$< -o $$@
 endef
 $(eval $(call compiled_for,obj,CXX,$$(OPT)))
-$(eval $(call compiled_for,quick,CXX,-O0 -g1))
+$(eval $(call compiled_for,quick,CXX,-O0 -g1,tests/precompiled.h))
 
 # Kernels are compiled to machine code of each architecture; CUDA_ARCH="100 120" selects others. Kernels
 # with Hopper's own instructions run on Hopper only.
@@ -206,9 +207,11 @@ $(PEERS): $(BUILD)/%: $(BUILD)/obj/bench/peers/%.o $(BUILD)/obj/src/measure/stat
 	$(Q)$(CXX) $^ $(FMT_LIBS) $(MPI_LIBS) $(NCCL_LIBS) $(CUDA_LIBS) -o $@
 
 # ---- tests under sanitizers -------------------------------------------------------------------
-# AddressSanitizer and UndefinedBehaviorSanitizer: all C++ of unit and rank tests.
+# AddressSanitizer and UndefinedBehaviorSanitizer: all C++ of unit and rank tests. Optimisation doubles the
+# time of compilation, so only what computes has it.
+ASAN_OPT = $(if $(call of_folder,src/core/% src/cpu/% src/model/% tests/unit/f% tests/unit/o%),-O1,-O0)
 ASAN := -Wno-maybe-uninitialized -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
-$(eval $(call compiled_for,asan,ASAN,-O1 -g1 $(ASAN)))
+$(eval $(call compiled_for,asan,ASAN,$$(ASAN_OPT) -g1 $(ASAN)))
 ASAN_LIB := $(patsubst %.cpp,$(BUILD)/asan/%.o,$(call together,$(LIB_SOURCES))) $(CUDA_OBJECTS)
 
 $(BUILD)/asan/unit_tests: $(patsubst %.cpp,$(BUILD)/asan/%.o,$(call together,$(UNIT_SOURCES))) $(UNIT_CUDA_OBJECTS) $(ASAN_LIB)

@@ -5,6 +5,7 @@
 
 #include "cuda/gemm/matmul.h"
 #include "cuda/runtime/check.h"
+#include "cuda/runtime/cuda_device.h"
 
 namespace paceline {
 

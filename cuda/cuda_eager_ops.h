@@ -3,14 +3,17 @@
 // float32, bfloat16 and float16; arithmetic and reductions in float32. No operation waits for the
 // GPU or allocates outside of the device's allocator, so that a step can be captured into a graph.
 
+#include <cuda_runtime.h>
+
+#include <functional>
 #include <memory>
 
 #include "core/ops.h"
-#include "cuda/runtime/cuda_device.h"
 #include "cuda/runtime/scratch.h"
 
 namespace paceline {
 
+class CudaDevice;
 class CudaMatmul;
 
 class CudaEagerOps : public Ops {

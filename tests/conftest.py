@@ -166,8 +166,14 @@ def needs_gpu_per_rank(backend: str, ranks: int) -> None:
         pytest.skip(f"needs {ranks} GPUs, {here} here")
 
 
+@pytest.fixture(scope="session")
+def described():
+    """Paths in result files of this program that have a unit and a description."""
+    return set()
+
+
 @pytest.fixture
-def paceline(tmp_path):
+def paceline(tmp_path, described):
     """run(*args, ranks=0): runs the program in tmp_path; ranks = 0 means without mpirun.
 
     Asserts that every result file of the run describes all its datasets."""
@@ -177,7 +183,7 @@ def paceline(tmp_path):
         done = run_line(tmp_path, command(ranks, *args), **(env or {}))
         for path in tmp_path.rglob("*.h5"):
             if path.exists() and path.stat().st_mtime >= began:
-                assert undescribed(path) == [], path
+                assert undescribed(path, described) == [], path
         return done
 
     return run

@@ -4,6 +4,9 @@
 
 #include <cublasLt.h>
 
+#include <string>
+
+#include "core/error.h"
 #include "core/non_copyable.h"
 
 namespace paceline {
@@ -33,5 +36,10 @@ struct CublasLtFunctions : NonCopyable {
 
 // Throws EnvironmentError if the library cannot be loaded.
 [[nodiscard]] const CublasLtFunctions& cublaslt();
+
+inline void throw_unless_success(cublasStatus_t result, const char* call) {
+  if (result == CUBLAS_STATUS_SUCCESS) return;
+  throw InternalError(std::string(call) + " failed: " + cublaslt().get_status_string(result));
+}
 
 }  // namespace paceline

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "cuda/gemm/cublaslt.h"
 #include "cuda/gemm/product.h"
 #include "cuda/runtime/check.h"
 

@@ -12,6 +12,7 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/scope.h"
+#include "cuda/gemm/cublaslt.h"
 #include "cuda/gemm/round_robin.h"
 #include "cuda/runtime/capture.h"
 #include "cuda/runtime/check.h"

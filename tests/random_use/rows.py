@@ -84,7 +84,8 @@ def check_file(path: Path, use: Use, complete: bool = True) -> None:
             require(len(set(factors)) == len(factors), "two rows have equal factors")
             for row in rows:
                 check_row(row, file["cases"][row["case"]], use)
-            require(not undescribed(path), f"without description: {undescribed(path)}")
+            missing = undescribed(path, described=set())
+            require(not missing, f"without description: {missing}")
     except (OSError, KeyError) as error:
         raise Insane(f"unreadable: {error!r}") from None
 

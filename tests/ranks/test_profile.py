@@ -98,7 +98,10 @@ def test_a_model_s_scopes_are_those_of_its_parts(profiled):
     [
         ("ddp", "--sync", "naive,bucketed", *SMALL),
         ("zero", "--shard", "broadcast,fsdp", *SMALL),
-        ("ddp", "--optimizer", "in-backward", "--recompute", "block", *SMALL),
+        pytest.param(
+            ("ddp", "--optimizer", "in-backward", "--recompute", "block", *SMALL),
+            marks=pytest.mark.long,
+        ),
         ("collectives", "--op", "all_reduce,all_to_all", "--bytes", "1KB,1MB", *SHORT, *CPU),
         ("attention", "--context", 32, "--batch-size", 1, "--cache", "warm", *CPU),
     ],

@@ -155,7 +155,7 @@ constexpr std::array<FlashArithmetic, 6> flash_arithmetics = {
 
 TEST_F(Flash, every_head_dimension_mask_length_and_arithmetic) {
   for (const std::int64_t head_dim : {16, 32, 64, 80, 128}) {
-    for (const std::int64_t context : {1, 17, 127, 128, 129}) {
+    for (const std::int64_t context : {1, 17, 128, 129}) {
       for (const bool causal : {false, true}) {
         for (const FlashArithmetic& a : flash_arithmetics) {
           const AttentionShape s{1, context, 2, head_dim, causal};

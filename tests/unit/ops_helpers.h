@@ -91,11 +91,12 @@ class OpsTest : public ::testing::Test {
   // These use no operation under test.
   static void set(const Tensor& x, const std::vector<double>& values) {
     dispatch_floating(x.dtype, [&]<class T>() {
-      for (std::size_t i = 0; i < values.size(); ++i) {
+      T* element = x.as<T>();
+      for (const double value : values) {
         if constexpr (sizeof(T) == 2) {
-          x.as<T>()[i] = T(static_cast<float>(values[i]));
+          *element++ = T(static_cast<float>(value));
         } else {
-          x.as<T>()[i] = static_cast<T>(values[i]);
+          *element++ = static_cast<T>(value);
         }
       }
     });
@@ -103,11 +104,12 @@ class OpsTest : public ::testing::Test {
   [[nodiscard]] static std::vector<double> values(const Tensor& x) {
     std::vector<double> result(static_cast<std::size_t>(x.numel()));
     dispatch_floating(x.dtype, [&]<class T>() {
-      for (std::size_t i = 0; i < result.size(); ++i) {
+      const T* element = x.as<T>();
+      for (double& value : result) {
         if constexpr (sizeof(T) == 2) {
-          result[i] = static_cast<float>(x.as<T>()[i]);
+          value = static_cast<float>(*element++);
         } else {
-          result[i] = x.as<T>()[i];
+          value = *element++;
         }
       }
     });
@@ -135,10 +137,10 @@ class OpsTest : public ::testing::Test {
     EXPECT_EQ(wrong, 0) << "wrong elements";
   }
 
+  // Of float64 tensors.
   [[nodiscard]] static double dot(const Tensor& a, const Tensor& b) {
-    const std::vector<double> u = values(a);
-    const std::vector<double> v = values(b);
-    return std::inner_product(u.begin(), u.end(), v.begin(), 0.0);
+    const auto* begin = a.as<double>();
+    return std::inner_product(begin, begin + a.numel(), b.as<double>(), 0.0);
   }
 
   // Calls f(rows, cols) for each of odd_rows and odd_cols.
