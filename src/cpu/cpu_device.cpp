@@ -202,7 +202,7 @@ std::vector<double> CpuDevice::gemm_rates(const Precision& precision) {
 }
 
 std::vector<double> CpuDevice::copy_rates() {
-  constexpr std::int64_t bytes = 64 << 20;  // both buffers together are beyond most caches
+  constexpr std::int64_t bytes = 128 << 20;  // beyond most caches
   constexpr std::int64_t piece = 1 << 20;
   CpuDevice device(std::numeric_limits<std::size_t>::max(), threads_);
   const auto buffer = [&] {
