@@ -16,6 +16,14 @@ def kept(case: Case) -> float:
     return case.number("saved_bytes")
 
 
+def context(case: Case) -> str:
+    return f"context {case.shown('context')}"
+
+
+def at(case: Case) -> str:
+    return f"At {context(case)} ({case.get('precision')}, batch {case.get('batch_size')})"
+
+
 def plain(pool: Pool, spread: Spread) -> Answer | None:
     every = pool.of("attention", PLAIN, attention="naive")
     lead = leading([c for c in every if c.seconds("backward") > 0 and kept(c) > 0], PLAIN)
@@ -37,11 +45,10 @@ def plain(pool: Pool, spread: Spread) -> Answer | None:
     ]  # fmt: skip
     return Answer(
         gib(kept(lead)),
-        f"At context {lead.shown('context')} plain attention keeps {gib(kept(lead))} for backward, "
-        f"which takes {lead.ms('backward')} after {lead.ms('forward')} forward.",
-        [Bar(c.shown("context"), kept(c) / GIB, gib(kept(c))) for c in along[-MOST_BARS:]],
+        f"{at(lead)} forward takes {lead.ms('forward')}, backward {lead.ms('backward')}.",
+        [Bar(context(c), kept(c) / GIB, gib(kept(c))) for c in along[-MOST_BARS:]],
         lead,
-        "kept for backward",
+        "of memory, kept for backward",
         [("pytorch_attention", one) for one in told],
         [grid("plain", "Plain attention by head dimension and context",
               ["head dimension", "context", "forward (ms)", "backward (ms)", "before backward"],
@@ -65,9 +72,9 @@ def flash(pool: Pool, spread: Spread) -> Answer | None:
     best = max((rate for rate in rates if rate > 0), default=0.0)
     return Answer(
         times(base.seconds("both") / lead.seconds("both")),
-        f"At context {lead.shown('context')} in {lead.get('precision')} FlashAttention-2 takes "
-        f"{lead.ms('both')} forward and backward, plain attention {base.ms('both')}.",
-        [ratio_bar(a.shown("context"), a, b, "both") for a, b in found[0][-MOST_BARS:]],
+        f"{at(lead)} forward and backward take {lead.ms('both')}, of plain attention "
+        f"{base.ms('both')}.",
+        [ratio_bar(context(a), a, b, "both") for a, b in found[0][-MOST_BARS:]],
         lead,
         "as fast as plain attention",
         [("flash_benchmarking", f"The highest rate is {figure(best, 3)} TFLOP/s forward and "

@@ -35,7 +35,7 @@ def needed(pool: Pool, spread: Spread) -> Answer | None:
         lead.gib(),
         f"A training step of {lead.at} needs {lead.gib()} ({figure(peak(lead) / 1e9, 3)} GB) in "
         f"{lead.get('precision')}, batch {lead.get('batch_size')}"
-        + (f"; {least.gib()} in {kind}." if kind else "."),
+        + (f"; {least.gib()} with {kind}." if kind else "."),
         [Bar(f"context {c.shown('context')}", peak(c) / GIB, c.gib()) for c in along],
         lead,
         f"{lead.get('size')}, context {lead.shown('context')}",
@@ -81,8 +81,7 @@ def profile(pool: Pool, spread: Spread) -> Answer | None:
               ["context", "precision", "size (MiB)", "shape", "scope"],
               [[c.shown("context"), c.get("precision"), f"{block['bytes'] / MIB:,.0f}",
                 str(block.get("shape", "")), block["scope"]] for c, block in blocks])],
-        drawn(timed, "memory")
-        + drawn([lead], "memory-marks"),
+        drawn(timed, "memory") + drawn([lead], "memory-marks"),
     )  # fmt: skip
 
 
@@ -155,7 +154,7 @@ def sharding(pool: Pool, spread: Spread) -> Answer | None:
         f"{least.get('shard')} takes {least.gib()} a rank instead of {whole.gib()}, and "
         f"{more(least.seconds('step') / whole.seconds('step'))} time ({whole.get('size')}, "
         f"{whole.get('ranks')} ranks).",
-        [Bar("whole" if c is whole else c.get("shard"), peak(c) / GIB, c.gib()) for c in own],
+        [Bar("not sharded" if c is whole else c.get("shard"), peak(c) / GIB, c.gib()) for c in own],
         least,
         f"memory of a rank with {least.get('shard')}",
         [(f"optimizer_state_sharding_accounting ({part})", one)

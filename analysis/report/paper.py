@@ -9,6 +9,7 @@ from ..plan_rows import EXPERIMENT, GROUP
 from ..tables.spread import Spread
 from ..tables.table import grid
 from .answer import MOST_BARS, Answer, Bar
+from .parallel import WORDS
 from .selection import Pool
 
 STATE = {"weights": "weights_bytes", "gradients": "gradients_bytes", "optimizer": "optimizer_bytes"}
@@ -59,7 +60,7 @@ def accounting(pool: Pool, spread: Spread) -> Answer | None:
         f"parameters take {gb(state['state_bytes'])}.",
         [Bar(name, state[column], gb(state[column])) for name, column in STATE.items()],
         case,
-        "before a single activation",
+        "weights, gradients and optimizer state",
         [(f"communication_accounting ({part})", one) for part, one in told],
         [grid("alternatives", "Alternatives: from which batch on is it compute bound?",
               ["plan", "overlapped (tokens)", "serial (tokens)", "peak"],
@@ -88,7 +89,7 @@ def predictions(pool: Pool, spread: Spread) -> Answer | None:
         f"most {step.max():.2g}%; predicted memory at most {peak.max():.2g}%.",
         sorted(bars, key=lambda bar: -bar.value)[:MOST_BARS],
         checked[0],
-        "error of a predicted step",
+        "median error of a predicted step",
         tables=[grid("predictions", "Predicted and measured",
                      ["case", "predicted (ms)", "measured (ms)", "error", "predicted peak",
                       "peak"], rows)],
@@ -98,4 +99,5 @@ def predictions(pool: Pool, spread: Spread) -> Answer | None:
 def name_of(case: str) -> str:
     """The exchange of a data-parallel case, by its id; the id of any other."""
     kinds = re.findall(r"-(none|naive|flat|overlap|bucketed)-(\d+)-", case)
-    return " ".join(kinds[-1]).removesuffix(" 0") if kinds else case
+    sync, megabytes = kinds[-1] if kinds else (case, "0")
+    return f"{WORDS.get(sync, sync)} {megabytes} MB".removesuffix(" 0 MB")

@@ -1,5 +1,7 @@
 """Questions on several ranks: collectives, the exchange of gradients, buckets, scaling."""
 
+import re
+
 from .. import scaling_cases
 from ..formatting import figure, label, more, percent
 from ..tables import recorded
@@ -11,7 +13,7 @@ from .selection import Case, Pool, beside, leading, setting
 
 PHASES = ("forward", "backward", "communication_exposed", "optimizer", "step")
 SYNCS = ("none", "naive", "flat", "overlap", "bucketed")
-WORDS = {"none": "no exchange", "naive": "one by one"}
+WORDS = {"none": "no exchange (the limit)", "naive": "one by one"}
 PROBLEMS = {
     "naive": "naive_ddp_benchmarking",
     "flat": "minimal_ddp_flat_benchmarking",
@@ -56,11 +58,6 @@ def collectives(pool: Pool, spread: Spread) -> Answer | None:
     )  # fmt: skip
 
 
-def named(case: Case) -> str:
-    sync, bucket = case.get("sync"), case.get("bucket_mb")
-    return f"{sync}, {bucket} MB" if bucket else sync
-
-
 def exposed(case: Case) -> str:
     return percent(case.seconds("communication_exposed") / case.seconds("step"))
 
@@ -81,8 +78,8 @@ def exchange(pool: Pool, spread: Spread) -> Answer | None:
     profiled = [c for c in pool.of("ddp") if "trace/ranks" in c.results.case_tables[c.row]]
     return Answer(
         best.get("sync"),
-        f"With {named(best)}, a step of {best.get('size')} on {best.get('ranks')} ranks takes "
-        f"{best.ms()}{less if best.get('sync') != 'naive' else ''}{equal}.",
+        f"A step of {best.get('size')} on {best.get('ranks')} ranks takes {best.ms()} with "
+        f"{best.get('sync')}{less if best.get('sync') != 'naive' else ''}{equal}.",
         [time_bar(WORDS.get(sync, sync), case) for sync, case in by.items()],
         best,
         "is the fastest exchange",
@@ -90,8 +87,9 @@ def exchange(pool: Pool, spread: Spread) -> Answer | None:
           f"during {by[sync].ms('communication_exposed')}, {exposed(by[sync])} of it.")
          for sync, problem in PROBLEMS.items() if sync in by],
         [grid("exchange", "A step with each exchange of gradients",
-              ["exchange", *(f"{label(name)} (ms)" for name in PHASES), "exposed"],
-              [[named(c), *phases(c, PHASES, spread), exposed(c)] for c in by.values()],
+              ["exchange", "bucket (MB)", *(f"{label(name)} (ms)" for name in PHASES), "exposed"],
+              [[c.get("sync"), c.get("bucket_mb"), *phases(c, PHASES, spread), exposed(c)]
+               for c in by.values()],
               f"Of bucketed the fastest size. {spread.words}. {setting(every)}.")],
         drawn(every, "steps") + drawn(profiled, "streams"),
     )  # fmt: skip
@@ -119,8 +117,8 @@ def buckets(pool: Pool, spread: Spread) -> Answer | None:
                      f"{least['bucket_mb']:g} MB."))  # fmt: skip
     return Answer(
         f"{best.get('bucket_mb')} MB",
-        f"Buckets of {best.get('bucket_mb')} MB leave {best.ms('communication_exposed')} exposed "
-        f"in a step of {best.ms()}{equal}.",
+        f"Buckets of {best.get('bucket_mb')} MB leave {best.ms('communication_exposed')} of "
+        f"communication after backward{equal}.",
         [time_bar(f"{c.get('bucket_mb')} MB", c) for c in own[:MOST_BARS]],
         best,
         "is the fastest bucket size",
@@ -133,6 +131,10 @@ def buckets(pool: Pool, spread: Spread) -> Answer | None:
          *(one for one in recorded.build(lead.results, spread) if one.name == "predict")],
         drawn(own, "overhead", "steps"),
     )  # fmt: skip
+
+
+def of(one: scaling_cases.Scaling) -> str:
+    return re.sub(r"bucket MB ([\d.,]+\d)", r"\1 MB", one.exchange)
 
 
 def scaling(pool: Pool, spread: Spread) -> Answer | None:
@@ -157,9 +159,9 @@ def scaling(pool: Pool, spread: Spread) -> Answer | None:
     rows = sorted({row for _, other, one in own if other is group for row in one.rows})
     return Answer(
         percent(ratio),
-        f"{most} ranks keep {percent(ratio)} of one rank's rate with {best.exchange} "
-        f"({best.setting}), {percent(alike[-1][0])} with the slowest exchange.",
-        [Bar(one.exchange.replace("bucket MB ", ""), value, percent(value))
+        f"{most} ranks keep {percent(ratio)} of one rank's rate with {of(best)} "
+        f"({best.setting}), {percent(alike[-1][0])} with {of(alike[-1][2])}.",
+        [Bar(of(one), value, percent(value))
          for value, _, one in alike[:MOST_BARS]],
         lead,
         f"efficiency on {most} ranks",

@@ -49,7 +49,7 @@ def answer(pool: Pool, spread: Spread) -> Answer | None:
         [Bar("paceline" if name == mine else name.removeprefix("PyTorch "), value, ms(value))
          for name, value in shown if name == mine or not name.startswith("paceline")][:MOST_BARS],
         case,
-        "as fast as the fastest peer",
+        "the speed of the fastest peer",
         [(kind, over_all(compared[kind][1])) for kind in ordered],
         [table(kind, compared[kind][1]) for kind in ordered],
         [Drawing(case.results.only(rows), "peers")] * peer_comparison.are_steps(case.results),

@@ -287,11 +287,6 @@ def dtypes(pool: Pool, row: Row) -> Ours:
     return {"dtype": SHORT.get(own, own)} if own else {}
 
 
-def sizes(pool: Pool, row: Row) -> Ours:
-    case = first(pool.of("model", "sizes", size=row["size"]))
-    return {name: case.get(name) for name in ("d_model", "d_ff", "layers", "heads")}
-
-
 def accounting(pool: Pool, row: Row) -> Ours:
     """Of the largest plan."""
     tables = first([
@@ -321,7 +316,6 @@ CLOCKS = {"forward_host": ("host", 1e3), "forward_profiler": ("busy", 1e3)}
 KERNEL = {"share": ("share", 100.0), "launches": ("calls", 1.0)}
 SET = ("size", "context")
 COMPARISONS = (
-    Comparison("sizes", "Sizes of models", sizes),
     Comparison("timing", "Forward and backward by size", partial(timing, preset="sizes"), SET),
     Comparison("warmup", "Warm-up", from_cold, ("size",),
                "Ours: the 10 steps after these warm-up steps, context 128."),

@@ -13,7 +13,7 @@ QUESTIONS = (
     Question("exchange", "Which exchange of gradients to use?",
              "naive_ddp_benchmarking, minimal_ddp_flat_benchmarking, "
              "ddp_overlap_individual_parameters_benchmarking", DDP, parallel.exchange),
-    Question("peers", "How much faster is it than PyTorch?", "",
+    Question("peers", "How much faster is paceline than PyTorch?", "",
              "python3 bench/peers/train_step_ratios.py", peers.answer),
     Question("passes", "How long do forward and backward take?", "benchmarking_script (b)",
              f"{SWEEP} sizes", training.passes),
@@ -38,7 +38,7 @@ QUESTIONS = (
              parallel.collectives),
     Question("buckets", "Which bucket size is the best?", "ddp_bucketed_benchmarking (a), (b)",
              f"{DDP} --predict F.json", parallel.buckets),
-    Question("accounting", "What does a model of its size need on paper?",
+    Question("accounting", "What does the largest planned model need?",
              "communication_accounting (a) to (d)",
              "build/paceline plan --preset xxl --json > plan.jsonl", paper.accounting),
     Question("sharding", "What does a sharded optimizer save?",

@@ -36,7 +36,7 @@ def passes(pool: Pool, spread: Spread) -> Answer | None:
         f"and {lead.ms('optimizer')} in the optimizer.",
         [time_bar(c.get("size"), c) for c in beside(ranked, lead, "size")],
         lead,
-        f"a step of {lead.get('size')}",
+        f"a step of {lead.at}",
         [("benchmarking_script (b)", "The standard deviation of a step is at most "
           f"{percent(max(varies))} of its mean.")],
         [grid("passes", "Forward, backward and optimizer by size and context",
@@ -92,6 +92,7 @@ def kernels(pool: Pool, spread: Spread) -> Answer | None:
     share = {name: own / own.sum() for name, own in (("forward", forward), ("step", step))}
     matmul = {name: percent(own.get("matmul", 0.0)) for name, own in share.items()}
     others = [str(name) for name in step.index if name != "matmul"]
+    softmax = next((c for c in [lead, *ranked] if len(of_file(c, "profile/softmax"))), lead)
     rows = [[name, figure(1e3 * forward[name], 3), percent(share["forward"][name]),
              figure(1e3 * step[name], 3), percent(share["step"][name])]
             for name in step.index[:12]]  # fmt: skip
@@ -107,7 +108,7 @@ def kernels(pool: Pool, spread: Spread) -> Answer | None:
         ("d", f"Matmuls take {matmul['forward']} of forward and {matmul['step']} of the step."),
         *(("e", f"Softmax takes {percent(row.time_ratio)} of the time of attention's matmuls, with "
            f"{percent(row.flops_ratio)} of their FLOPs.")
-          for row in of_file(softmax_of(ranked, lead), "profile/softmax").itertuples()),
+          for row in of_file(softmax, "profile/softmax").itertuples()),
     ]  # fmt: skip
     return Answer(
         matmul["step"],
@@ -124,11 +125,6 @@ def kernels(pool: Pool, spread: Spread) -> Answer | None:
     )  # fmt: skip
 
 
-def softmax_of(ranked: list[Case], lead: Case) -> Case:
-    """The lead, or the first case whose attention has softmax as a kernel of its own."""
-    return next((c for c in [lead, *ranked] if len(of_file(c, "profile/softmax"))), lead)
-
-
 def from_cold(pool: Pool, spread: Spread) -> Answer | None:
     """Of launches that measure every step from the first one of a process on."""
     ranked = cold(pool)
@@ -138,12 +134,12 @@ def from_cold(pool: Pool, spread: Spread) -> Answer | None:
     alike = beside(ranked, lead, "size")
     return Answer(
         times(slower_first(lead)),
-        f"The first step of {lead.get('size')} takes {ms(first_step(lead))}, the median of later "
-        f"ones is {lead.ms()}.",
+        f"The first step of {lead.at} takes {ms(first_step(lead))}, the median of later ones is "
+        f"{lead.ms()}.",
         [Bar(c.get("size"), slower_first(c), times(slower_first(c)), [(c, FIRST), (c, "step")])
          for c in alike],
         lead,
-        "the first step beside later ones",
+        "the time of later steps, in the first",
         [("benchmarking_script (c)", "The first step also loads kernels and allocates memory. The "
           "table has what one, two and five warm-up steps leave of that.")],
         [grid("warmup", "Mean and standard deviation after 0, 1, 2 and 5 warm-up steps",
@@ -193,7 +189,7 @@ def precision(pool: Pool, spread: Spread) -> Answer | None:
     own = study[0].results if study else None
     return Answer(
         times(base.seconds("step") / lead.seconds("step")),
-        f"A step of {lead.get('size')} takes {lead.ms()} in bf16 and {base.ms()} in fp32.",
+        f"A step of {lead.at} takes {lead.ms()} in bf16 and {base.ms()} in fp32.",
         [ratio_bar(a.get("size"), a, b) for a, b in pairs],
         lead,
         "as fast in bf16 as in fp32",
@@ -233,7 +229,7 @@ def accumulation(pool: Pool, spread: Spread) -> Answer | None:
         told["fp16"],
         f"0.01 added 1,000 times gives {told['fp32']} in fp32, {told['fp16']} in fp16, and "
         f"{told['fp16-into-fp32']} with fp16 addends in an fp32 sum.",
-        [Bar(name, error, f"{error:.1e}") for name, error in errors.items()],
+        [Bar(k.replace("-", " "), error, f"off by {error:.1e}") for k, error in errors.items()],
         by["fp16"],
         "is 1,000 × 0.01 in fp16",
         [("mixed_precision_accumulation", "0.01 in fp16 is itself wrong by "
@@ -264,7 +260,8 @@ def compiled(pool: Pool, spread: Spread) -> Answer | None:
                         "scale, mask and softmax fused."))  # fmt: skip
     return Answer(
         times(base.seconds("step") / lead.seconds("step")),
-        f"A step of {lead.get('size')} takes {lead.ms()} compiled and {base.ms()} eager.",
+        f"In {lead.get('precision')} a step of {lead.at} takes {lead.ms()} compiled, {base.ms()} "
+        "eager.",
         [ratio_bar(a.get("size"), a, b) for a, b in pairs],
         lead,
         "as fast compiled as eager",

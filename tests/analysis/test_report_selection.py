@@ -130,7 +130,7 @@ def made(tmp_path, *paths):
 def test_an_exchange_equal_to_another_is_said_to_be(make_file, tmp_path):
     cases = [step("none", 0.1), step("naive", 0.2), step("flat", 0.1505), step("overlap", 0.15)]
     text = made(tmp_path, make_file(cases, experiment="ddp"))
-    told = "With overlap, a step of xl on 2 ranks takes 150 ms, 25.0% less than one by one, "
+    told = "A step of xl on 2 ranks takes 150 ms with overlap, 25.0% less than one by one, "
     assert told + "equal within intervals to flat." in text
     assert "no exchange takes 100 ms" in text
 
@@ -205,7 +205,7 @@ def test_odd_data_beside_the_write_ups_is_named_with_the_reason(pool):
     def refuse(*_):
         raise ResultError("sweep.h5: dtypes/fp16 is missing")
 
-    rows = published.read("sizes")
+    rows = published.read("timing")
     comparison = replace(published.COMPARISONS[0], find=refuse)
     table = published.table(pool(("a.h5", [timed(0.1)], {})), comparison, "ours", rows)
     assert table.rows == []
