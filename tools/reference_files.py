@@ -39,7 +39,7 @@ Predictions by closed forms and measured rates:
 
     python3 -m analysis rates model-sizes-h200.h5.xz model-batches-h200.h5.xz \\
       model-flash-h200.h5.xz model-profile-h200.h5 collectives-single-node-h200.h5 \\
-      ddp-course-h200.h5 zero-course-h200.h5 --output rates-h200.json
+      ddp-course-h200.h5 zero-course-h200.h5.xz --output rates-h200.json
     build/paceline plan --hardware h200 --ranks 8 --bucket-mb 100 --size xl --precision bf16 \\
       --context 512 --attention flash --exec compiled --rates rates-h200.json \\
       --json > plan-xl-h200.jsonl

@@ -45,6 +45,7 @@ FILES_WITH = (
      collectives-symmetric-h200"""),
     (PEERS, """
      data-parallel-peers-h200 model-compile-peers-h200 model-compile-peers-modes-h200"""),
+    (PEERS | {"warmup"}, "peers-h200 peers-variants-h200"),
     ({"accumulation", "norms"}, "precision-course-h200"),
     (set(), "plan-check-ddp-course-h200 plan-xl-h200 plan-xxl"),
 )  # fmt: skip

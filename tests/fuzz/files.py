@@ -37,7 +37,7 @@ PATIENCE = 120  # seconds
 REFERENCE = ROOT / "results" / "reference"
 PUBLISHED = (
     "attention-leaderboard-h200.h5", "collectives-single-node-h200.h5", "strong-ddp-2-h200.h5.xz",
-    "ddp-predict-h200.h5.xz", "zero-course-h200.h5", "model-memory-timeline-h200.h5.xz",
+    "ddp-predict-h200.h5.xz", "zero-course-h200.h5.xz", "model-memory-timeline-h200.h5.xz",
     "precision-course-h200.h5.xz", "model-compile-peers-modes-h200.h5.xz",
     "attention-flash4-h200.jsonl", "collective-peers-h200.jsonl", "data-parallel-peers-h200.jsonl",
     "plan-xl-h200.jsonl", "plan-check-ddp-course-h200.jsonl",

@@ -83,7 +83,7 @@ def test_every_column_of_the_peer_is_described(launched, tmp_path):
     run.origin.described |= dict.fromkeys(run.origin.described, ("text", "of paceline"))
     path = tmp_path / "f.h5"
     peer_file.append(path, "model-peers", run, [peer()])
-    assert undescribed(path) == []
+    assert undescribed(path, set()) == []
     with h5py.File(path) as file:
         assert file["summary/peak_bytes"].attrs["unit"] == "bytes"
     with pytest.raises(KeyError, match="unheard_of"):
