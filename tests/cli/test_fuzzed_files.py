@@ -20,7 +20,7 @@ def whole(tmp_path_factory):
 
 
 def test_damaged_files_end_in_one_line(tmp_path):
-    done = run_line(tmp_path, [sys.executable, PROGRAM, "--runs", "4"])
+    done = run_line(tmp_path, [sys.executable, PROGRAM, "--runs", "2"])
     assert done.code == 0, done.out + done.err
 
 
