@@ -14,7 +14,7 @@ from .tables.table import is_number
 
 # Student's t at 97.5% by degrees of freedom, from 1.
 STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
-NORMAL = 1.960  # beyond them
+NORMAL = 1.95996
 OURS = "paceline"
 CASE = ("size", "context", "batch_size", "precision", "attention", "mode", "ranks")
 
@@ -44,9 +44,17 @@ def ratio_of(ours: Sequence[float], theirs: Sequence[float]) -> Ratio:
     n, mean = len(logs), float(np.mean(logs))
     if n < 2:
         return Ratio(math.exp(mean), math.nan, math.nan)
-    t = STUDENT[n - 2] if n - 2 < len(STUDENT) else NORMAL
-    half = t * float(np.std(logs, ddof=1)) / math.sqrt(n)
+    half = student(n - 1) * float(np.std(logs, ddof=1)) / math.sqrt(n)
     return Ratio(*(float(np.exp(mean + side * half)) for side in (0, -1, 1)))
+
+
+def student(degrees: int) -> float:
+    """Beyond the table by an expansion (Abramowitz and Stegun, 26.7.5)."""
+    if degrees <= len(STUDENT):
+        return STUDENT[degrees - 1]
+    z, n = NORMAL, degrees
+    third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * n**3)
+    return z + (z**3 + z) / (4 * n) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * n**2) + third
 
 
 def tables(frame: pd.DataFrame) -> list[str]:

@@ -24,10 +24,10 @@ STEPS = (
 
 def draw(results: Results) -> Figure | None:
     """A row for each case, with a mark for each step. None if no warm-up was recorded."""
-    if not any(map(has_warmup, results.samples)):
-        return None
     results = longest_of_each_run(results)
     recorded = [row for row, samples in enumerate(results.samples) if has_warmup(samples)]
+    if not recorded:
+        return None
     medians = results.medians
     ratios = {row: all_steps(results.samples[row]) / medians[row] for row in recorded}
     rows = greatest(recorded, lambda row: ratios[row][0])

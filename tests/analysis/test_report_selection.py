@@ -152,7 +152,7 @@ def test_a_file_of_cases_out_of_memory_has_no_cards(make_file, tmp_path, experim
     factors = XL | {"sync": "flat", "shard": "zero1", "op": "all_reduce", "attention": "naive"}
     lost = case(factors, status="oom", reason="no memory")
     text = made(tmp_path, make_file([lost], experiment=experiment))
-    assert 'class="card"' not in text and "Not measured in these files" in text
+    assert 'class="card"' not in text and "Not answered by these files" in text
 
 
 @pytest.mark.parametrize("scale", [1e-300, 1e-12, 1e9])
