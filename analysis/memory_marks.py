@@ -3,20 +3,18 @@
 import pandas as pd
 
 from .results import Results
+from .table_columns import KINDS, required
 
 MARKS = ("after init", "before optimizer", "after step")  # the write-ups' three
-KINDS = (
-    "parameter", "gradient", "optimizer_state", "activation", "communication", "gathered",
-    "workspace",
-)  # fmt: skip
 
 
 def of_row(results: Results, row: int) -> pd.DataFrame | None:
     """By mark of the first step, in bytes: active, peak and each kind; None if they were not
-    recorded."""
+    recorded. Raises ResultError."""
     table = results.case_tables[row].get("memory")
     if table is None:
         return None
+    table = required(f"{results.runs[0].path}: memory", "memory", table)
     first = table[(table["step"] == "first") & table["mark"].isin(MARKS)]
     if first.empty:
         return None

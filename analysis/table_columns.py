@@ -5,6 +5,11 @@ from pandas.api.types import is_numeric_dtype
 
 from .result_file import ResultError
 
+# Of memory, each a column of numbers if any has it.
+KINDS = (
+    "parameter", "gradient", "optimizer_state", "activation", "communication", "gathered",
+    "workspace",
+)  # fmt: skip
 # By table: its columns of numbers, and of texts.
 NUMBERS = {
     "trace/activities": ("rank", "step", "kind", "stream", "name", "span", "begin", "end",
@@ -43,4 +48,7 @@ def required(place: str, name: str, table: pd.DataFrame) -> pd.DataFrame:
                 raise ResultError(f"{place}/{column} is missing")
             if is_numeric_dtype(table[column]) != are_numbers:
                 raise ResultError(f"{place}/{column} has texts for numbers, or numbers for texts")
+    for kind in KINDS if name.startswith("memory") else ():
+        if kind in table and not is_numeric_dtype(table[kind]):
+            raise ResultError(f"{place}/{kind} has texts for numbers")
     return table

@@ -5,11 +5,13 @@ from dataclasses import replace
 
 import h5py
 import numpy as np
+import pandas as pd
 import pytest
 
 from analysis import figures, pairs, report
 from analysis.__main__ import main
 from analysis.report import published
+from analysis.report.answer import Drawing
 from analysis.report.questions import QUESTIONS
 from analysis.report.selection import beside, leading, pool_of
 from analysis.result_file import ResultError
@@ -199,6 +201,23 @@ def test_a_figure_whose_data_is_odd_is_named_with_the_reason(make_file, monkeypa
     page = report.page(whole, report.draw(whole.drawings, Progress()))
     assert "<img" not in page and 'class="card"' in page
     assert page.count("<li>Figure steps: sweep.h5: /cases/a/trace/spans/begin has nan</li>") > 0
+
+
+@pytest.mark.parametrize(
+    ("columns", "says"),
+    [
+        ({"step": ["first"], "peak": [1.0], "active": [1.0]}, "memory/mark is missing"),
+        (
+            {"step": ["first"], "mark": ["after step"], "peak": [1.0], "active": [1.0],
+             "gradient": ["many"]},
+            "memory/gradient has texts for numbers",
+        ),
+    ],
+)  # fmt: skip
+def test_marks_of_an_odd_table_are_not_drawn(make_file, columns, says):
+    (results,) = load([make_file([timed(0.1)])])
+    results.case_tables[0]["memory"] = pd.DataFrame(columns)
+    assert says in str(report.svg(Drawing(results, "memory-marks")))
 
 
 def test_odd_data_beside_the_write_ups_is_named_with_the_reason(pool):

@@ -18,7 +18,7 @@ namespace {
 std::vector<double> ranks(int n) {
   std::vector<double> values;
   for (int i = 1; 2 * i <= n; ++i) values.insert(values.end(), {1.0 * i, 1.0 + n - i});
-  if (n % 2 == 1) values.push_back((n + 1) / 2);
+  if (n % 2 == 1) values.push_back(0.5 * (n + 1));
   return values;
 }
 
