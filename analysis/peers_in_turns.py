@@ -3,11 +3,11 @@ an interval from the pairs of turns."""
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
+from .comparison import Ratio
 from .formatting import ABSENT, figure, label, text
 from .tables import formats
 from .tables.table import is_number
@@ -21,20 +21,6 @@ CASE = ("size", "context", "batch_size", "precision", "attention", "mode", "rank
 Rows = list[dict[str, object]]
 
 
-@dataclass(frozen=True)
-class Ratio:
-    """Of paired times."""
-
-    value: float
-    low: float
-    high: float
-
-    def __str__(self) -> str:
-        if math.isnan(self.low):
-            return f"{self.value:.3f}"
-        return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"
-
-
 def ratio_of(ours: Sequence[float], theirs: Sequence[float]) -> Ratio:
     """The geometric mean of the ratios of pairs, and its 95% interval by Student's t of their
     logarithms (a paired t test; Student, "The probable error of a mean", Biometrika 6, 1908). It
@@ -43,7 +29,7 @@ def ratio_of(ours: Sequence[float], theirs: Sequence[float]) -> Ratio:
     logs = np.log(np.asarray(ours) / np.asarray(theirs))
     n, mean = len(logs), float(np.mean(logs))
     if n < 2:
-        return Ratio(math.exp(mean), math.nan, math.nan)
+        return Ratio(math.exp(mean))
     half = student(n - 1) * float(np.std(logs, ddof=1)) / math.sqrt(n)
     return Ratio(*(float(np.exp(mean + side * half)) for side in (0, -1, 1)))
 
@@ -55,6 +41,11 @@ def student(degrees: int) -> float:
     z, n = NORMAL, degrees
     third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * n**3)
     return z + (z**3 + z) / (4 * n) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * n**2) + third
+
+
+def shown(ratio: Ratio) -> str:
+    interval = "" if math.isnan(ratio.low) else f" [{ratio.low:.3f}, {ratio.high:.3f}]"
+    return f"{ratio.value:.3f}{interval}"
 
 
 def tables(frame: pd.DataFrame) -> list[str]:
@@ -81,13 +72,13 @@ def beside(rows: Rows, factors: Sequence[str]) -> list[dict[str, str]]:
         ours = [row for row in rows if row["variant"] == variant]
         theirs = fastest([row for row in rows if not is_ours(row) and is_like(row, ours[0])])
         pairs = paired(ours, theirs)
-        ratio = ratio_of(*zip(*pairs, strict=True)) if pairs else ABSENT
+        ratio = shown(ratio_of(*zip(*pairs, strict=True))) if pairs else ABSENT
         other = text(theirs[0]["variant"]) if theirs else ABSENT
         found.append({
             **{label(name): text(ours[0][name]) for name in factors},
             OURS: variant.removeprefix(f"{OURS} "), "ms": milliseconds(ours), "GB": peak(ours),
             "fastest peer": other, "its ms": milliseconds(theirs), "its GB": peak(theirs),
-            "ratio [95%]": str(ratio), "pairs": str(len(pairs)),
+            "ratio [95%]": ratio, "pairs": str(len(pairs)),
         })  # fmt: skip
     return found
 

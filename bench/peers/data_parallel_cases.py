@@ -1,6 +1,8 @@
 """PyTorch's variants of a data-parallel step. Does not import PyTorch."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+from step_cases import with_suffixes
 
 
 @dataclass(frozen=True)
@@ -53,12 +55,7 @@ ALL = (
 
 def variant(text: str) -> Variant:
     """Of a strategy and its suffixes, such as ddp+tuned+captured. Raises ValueError."""
-    name, *suffixes = text.split("+")
-    if name not in STRATEGIES or not set(suffixes) <= SUFFIXES.keys():
-        raise ValueError(f"{text}: is NAME[+SUFFIX...] of {[*STRATEGIES]} and {[*SUFFIXES]}")
-    chosen = STRATEGIES[name]
-    for suffix in suffixes:
-        chosen = replace(chosen, **SUFFIXES[suffix])
+    chosen = with_suffixes(text, STRATEGIES, SUFFIXES)
     if chosen.master_weights and chosen.strategy != "ddp":
         raise ValueError(f"{text}: only ddp has master weights")
     return chosen

@@ -91,7 +91,7 @@ def measure(options: argparse.Namespace, device: torch.device) -> dict[str, obje
     if cuda:
         row["peak_bytes"] = slowest(torch.cuda.max_memory_allocated(), device)
         row["reserved_bytes"] = slowest(torch.cuda.memory_reserved(), device)
-    # The warm-up's samples are maxima over ranks: rank 0's row alone.
+    # The warm-up's samples are maxima over ranks, the same for every rank.
     return row | {"samples": samples, "samples_warmup": {"step": [warmup] * len(samples["step"])}}
 
 

@@ -29,9 +29,9 @@ class Server:
     """A program that prints one JSON line for each line that it reads. It is started when it is
     needed, and again after it ended."""
 
-    def __init__(self, command: list[str], limit: float, ranks: int = 0) -> None:
+    def __init__(self, command: list[str], limit: float) -> None:
         """`limit`: seconds for an answer."""
-        self.command, self.limit, self.ranks = command, limit, ranks
+        self.command, self.limit = command, limit
         self.process: subprocess.Popen[str] | None = None
 
     def ask(self, line: str) -> Row:
@@ -55,7 +55,7 @@ class Server:
 
     def start(self) -> None:
         self.process = subprocess.Popen(
-            launch(self.command, self.ranks),
+            launch(self.command, ranks=0),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

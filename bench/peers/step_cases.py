@@ -1,6 +1,8 @@
 """The axes of the training-step comparison and PyTorch's variants. Does not import PyTorch."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 SIZES = {
     "tiny": (64, 192, 2, 4),
@@ -68,15 +70,25 @@ SUFFIXES = {
     "fp8": {"fp8": True},
 }
 
+Chosen = TypeVar("Chosen")
+
+
+def with_suffixes(
+    text: str, named: Mapping[str, Chosen], suffixes: Mapping[str, dict[str, object]]
+) -> Chosen:
+    """The variant of a name, with what its suffixes change. Raises ValueError."""
+    name, *words = text.split("+")
+    if name not in named or not set(words) <= suffixes.keys():
+        raise ValueError(f"{text}: is NAME[+SUFFIX...] of {[*named]} and {[*suffixes]}")
+    chosen = named[name]
+    for word in words:
+        chosen = replace(chosen, **suffixes[word])
+    return chosen
+
 
 def variant(text: str) -> Variant:
     """Of a name and its suffixes, such as captured-compile+flash4. Raises ValueError."""
-    name, *suffixes = text.split("+")
-    if name not in VARIANTS or not set(suffixes) <= SUFFIXES.keys():
-        raise ValueError(f"{text}: is NAME[+SUFFIX...] of {[*VARIANTS]} and {[*SUFFIXES]}")
-    chosen = VARIANTS[name]
-    for suffix in suffixes:
-        chosen = replace(chosen, **SUFFIXES[suffix])
+    chosen = with_suffixes(text, VARIANTS, SUFFIXES)
     if chosen.master_weights and chosen.optimizer == "fused":
         raise ValueError(f"{text}: fused AdamW has no master weights")
     return chosen

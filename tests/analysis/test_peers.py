@@ -130,7 +130,7 @@ def test_the_interval_covers_the_ratio_in_95_of_100_series():
 
 
 def test_a_single_pair_has_no_interval():
-    assert str(peers_in_turns.ratio_of([1.0], [2.0])) == "0.500"
+    assert peers_in_turns.shown(peers_in_turns.ratio_of([1.0], [2.0])) == "0.500"
 
 
 def test_the_document_names_machine_versions_and_every_command(make_file, tmp_path, capsys):

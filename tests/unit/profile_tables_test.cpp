@@ -143,9 +143,9 @@ TEST(ClockOffsetsTest, AnOffsetIsHowFarARankIsAhead) {
   });
 }
 
-// Every rank reads its clock three times a round: rank 0 asks in the first reading and has the
-// answer, another rank's second reading, in the third: after half a second in the fourth round, and
-// after eight in the others, of which the other rank had the question for six.
+// A rank reads its clock three times a round: rank 0 when it asks and when it has the answer (the
+// first and third readings), another rank when it answers (the second). The fourth round takes half
+// a second, a quarter each way; the others take eight, seven of them on the way to the other rank.
 thread_local int readings = 0;
 double scripted() {
   constexpr int fast_round = 3;
